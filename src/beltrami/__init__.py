@@ -1,0 +1,1 @@
+"""Beltrami neural diffusion on graphs: a flow on a stencil by a scheme."""

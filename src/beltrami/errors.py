@@ -1,0 +1,65 @@
+"""Refusals: the one home of the checks at the public door and of the errors the library raises by name."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import torch
+from torch import Tensor
+
+
+class SolverError(RuntimeError):
+    """Time stepping failed; the message says the time reached, the step size and what to try."""
+
+
+class DataError(RuntimeError):
+    """A dataset or result file is missing, corrupt or not what its name promises."""
+
+
+class UnknownName(ValueError):
+    """A name that nothing here answers to; the message suggests the nearest known one.
+
+    Args:
+        kind: what was named, such as ``"dataset"``.
+        name: the name that came.
+        known: the names that would do.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}Known: {', '.join(names)}.")
+
+
+def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
+    """Refuse an edge index that is not (2, m) integers within ``num_nodes`` nodes."""
+    if num_nodes <= 0:
+        raise ValueError(f"the graph is empty: it has {num_nodes} nodes; at least one is needed.")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(f"`edge_index` must have shape (2, m); got {tuple(edge_index.shape)}.")
+    if edge_index.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"`edge_index` must hold integers (torch.int64); got {edge_index.dtype}.")
+    if edge_index.numel() == 0:
+        return
+    low, high = int(edge_index.min()), int(edge_index.max())
+    if low < 0 or high >= num_nodes:
+        wrong = low if low < 0 else high
+        raise ValueError(
+            f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: indices run from 0 to {num_nodes - 1}."
+        )
+
+
+def check_matrix(x: Tensor, *, name: str, rows: int | None = None, columns: int | None = None) -> None:
+    """Refuse anything but a finite floating matrix (n, d) of the expected size; sparse matrices are welcome."""
+    if x.dim() != 2:
+        raise ValueError(f"`{name}` must be a matrix (nodes, channels); got shape {tuple(x.shape)}.")
+    if not x.dtype.is_floating_point:
+        raise ValueError(f"`{name}` must be floating point; got {x.dtype}. Try `{name}.float()`.")
+    if rows is not None and x.shape[0] != rows:
+        raise ValueError(f"`{name}` has {x.shape[0]} rows where the graph has {rows} nodes.")
+    if columns is not None and x.shape[1] != columns:
+        raise ValueError(f"`{name}` has {x.shape[1]} columns where {columns} are expected.")
+    values = x if x.layout == torch.strided else x.values() if x.layout == torch.sparse_csr else x.coalesce().values()
+    if not bool(torch.isfinite(values).all()):
+        bad = int((~torch.isfinite(values)).sum())
+        raise ValueError(f"`{name}` holds {bad} values that are NaN or infinite: clean or impute them first.")

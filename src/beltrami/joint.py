@@ -1,0 +1,51 @@
+"""Joint coordinates z = (u, x): which channels are positions and which are features."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The layout of one state tensor z (n, pos + feat), positions u first, features x after them.
+
+    Args:
+        pos: width d' of the positional coordinates u; 0 for flows of features alone.
+        feat: width d of the feature coordinates x; 0 for flows of positions alone.
+    """
+
+    pos: int
+    feat: int
+
+    def __post_init__(self) -> None:
+        if self.pos < 0 or self.feat < 0 or self.channels == 0:
+            raise ValueError(
+                f"Joint needs `pos` and `feat` at least 0 and not both 0; got pos={self.pos}, feat={self.feat}."
+            )
+
+    @property
+    def channels(self) -> int:
+        return self.pos + self.feat
+
+    @property
+    def u(self) -> slice:
+        return slice(0, self.pos)
+
+    @property
+    def x(self) -> slice:
+        return slice(self.pos, self.channels)
+
+    def join(self, u: Tensor, x: Tensor) -> Tensor:
+        """(n, pos), (n, feat) -> z (n, pos + feat)."""
+        if u.shape[-1] != self.pos or x.shape[-1] != self.feat:
+            raise ValueError(
+                f"Joint({self.pos}, {self.feat}) got u with {u.shape[-1]} and x with {x.shape[-1]} channels."
+            )
+        return torch.cat((u, x), dim=-1)
+
+    def split(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """z (n, pos + feat) -> (u, x)."""
+        if z.shape[-1] != self.channels:
+            raise ValueError(f"Joint({self.pos}, {self.feat}) got a state with {z.shape[-1]} channels.")
+        return z[..., self.u], z[..., self.x]

@@ -1,0 +1,65 @@
+"""The tiers of docs/architecture.md hold: imports go downwards only, and the rooms stay small."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "beltrami"
+TIERS = (
+    {"joint", "errors"},
+    {"graph", "geometry"},
+    {"diffusivity", "stencil", "position", "scheme"},
+    {"flow", "energy"},
+    {"model", "image", "data"},
+    {"train"},
+    {"experiment", "report", "estimator"},
+    {"cli"},
+)
+TIER = {room: tier for tier, rooms in enumerate(TIERS) for room in rooms}
+FILES = sorted(SOURCE.rglob("*.py"))
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base_classes"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imported_rooms(path: Path) -> list[tuple[int, str]]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "beltrami" and len(parts) > 1 and parts[1] in TIER:
+                found.append((node.lineno, parts[1]))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_downwards_only(path: Path) -> None:
+    room = room_of(path)
+    if room in ("__init__", "__main__"):
+        return
+    assert room in TIER, f"{path} is in no room of the architecture"
+    for line, other in imported_rooms(path):
+        if other != room:
+            assert TIER[other] < TIER[room], f"{path}:{line}: {room} may not import {other}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_stay_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 250
+    assert path.stem not in FORBIDDEN_NAMES
+
+
+def test_offending_import_is_found(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text("from beltrami.model import blend\nimport beltrami.train.fit\n")
+    assert imported_rooms(bad) == [(1, "model"), (2, "train")]
