@@ -1,10 +1,13 @@
 """Refusals: the one home of the checks at the public door and of the errors the library raises by name."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor  # torch itself is imported where it is needed, so that `beltrami --help` is quick
 
 
 class SolverError(RuntimeError):
@@ -33,6 +36,8 @@ class UnknownName(ValueError):
 
 def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
     """Refuse an edge index that is not (2, m) integers within ``num_nodes`` nodes."""
+    import torch
+
     if num_nodes <= 0:
         raise ValueError(f"the graph is empty: it has {num_nodes} nodes; at least one is needed.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
@@ -51,6 +56,8 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
 
 def check_matrix(x: Tensor, *, name: str, rows: int | None = None, columns: int | None = None) -> None:
     """Refuse anything but a finite floating matrix (n, d) of the expected size; sparse matrices are welcome."""
+    import torch
+
     if x.dim() != 2:
         raise ValueError(f"`{name}` must be a matrix (nodes, channels); got shape {tuple(x.shape)}.")
     if not x.dtype.is_floating_point:

@@ -1,0 +1,151 @@
+"""The command line: verbs only."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from beltrami.errors import DataError, SolverError
+
+app = typer.Typer(
+    help="Beltrami neural diffusion on graphs: a flow on a stencil by a scheme.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
+
+
+@app.command()
+def train(
+    dataset: Annotated[
+        str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="[DATASET]")
+    ] = "digits",
+    recipe: Annotated[
+        str, typer.Option(help="Which settings to start from: blend or uniform.", metavar="NAME")
+    ] = "blend",
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Split protocol: planetoid, digl or shchur; the recipe's own by default.", metavar="PROTOCOL"
+        ),
+    ] = None,
+    split_seed: Annotated[
+        int | None, typer.Option(help="Which split of the protocol; the seed's own by default.", metavar="N")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the weights, of dropout and of the split.", metavar="N")] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Change a setting, such as `--set scheme.time=4`; may be given again.", metavar="NAME=VALUE"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for result.json, the weights and the configuration.", metavar="DIR")
+    ] = None,
+    device: Device = "cpu",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also run scikit-learn's LabelSpreading on the same split.")
+    ] = False,
+) -> None:
+    """Train a model on a dataset and report its accuracy.
+
+    Epoch and terminal time are chosen on the validation nodes; test labels are read once, at the end. The run leaves
+    `result.json`, `model.safetensors` and `config.json` in the folder of `--out` (by default `runs/DATASET-RECIPE-SEED`).
+
+    Examples:
+
+    - `beltrami train` trains on handwritten digits, with nothing to download.
+
+    - `beltrami train cora --split planetoid --seed 3`
+
+    - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
+    """
+    from beltrami.experiment import override, pose, run, save_run
+    from beltrami.experiment import recipe as recipe_for
+    from beltrami.report.terminal import downloading, summary, training
+
+    where = _device(device)
+    config = override(recipe_for(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
+    folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
+    _check_folder(folder)
+    with downloading() as progress:
+        problem = pose(config, device=where, progress=progress)
+    with training(config.train.epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
+        result, model = run(config, device=where, problem=problem, on_epoch=on_epoch)
+    save_run(folder, config, result, model)
+    rival = None
+    if compare:
+        from beltrami.experiment.compare import label_spreading
+
+        rival = label_spreading(problem.dataset, problem.split)
+    summary(result, folder=folder, label_spreading=rival)
+
+
+@app.command()
+def evaluate(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run, as `train --out` left it.", metavar="DIR")],
+    device: Device = "cpu",
+) -> None:
+    """Read a trained model back and print its accuracy beside the one that was recorded."""
+    from beltrami.experiment import evaluate_run
+    from beltrami.report.terminal import evaluation
+
+    result, val, test = evaluate_run(folder, device=_device(device))
+    evaluation(result, val_accuracy=val, test_accuracy=test)
+
+
+@app.command()
+def datasets() -> None:
+    """List the datasets: their statistics and whether each is at hand."""
+    from beltrami.data import CATALOGUE, available
+    from beltrami.report.terminal import catalogue
+
+    catalogue(CATALOGUE, {name: available(name) for name in CATALOGUE})
+
+
+def main() -> None:
+    """Run the command line. Exit codes: 0 done, 1 failure, 2 bad usage; an error is one line, never a traceback."""
+    if os.environ.get("BELTRAMI_TRACEBACK"):
+        app()
+    try:
+        app()
+    except ValueError as error:
+        _fail(str(error), code=2)
+    except KeyboardInterrupt:
+        _fail("interrupted.", code=1)
+    except (DataError, SolverError, OSError) as error:
+        _fail(str(error), code=1)
+    except Exception as error:
+        first = str(error).strip().split("\n")[0]
+        _fail(f"{type(error).__name__}: {first} (BELTRAMI_TRACEBACK=1 shows where)", code=1)
+
+
+def _fail(message: str, *, code: int) -> NoReturn:
+    typer.echo(f"beltrami: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+def _device(name: str) -> str:
+    import torch
+
+    if name == "cpu":
+        return name
+    if name != "cuda" and not (name.startswith("cuda:") and name[5:].isdigit()):
+        raise ValueError(f"`--device` takes cpu, cuda or cuda:N; got {name!r}.")
+    if not torch.cuda.is_available():
+        raise ValueError(f"`--device {name}` needs a CUDA device and a CUDA build of torch; neither is here: use cpu.")
+    if name != "cuda" and int(name[5:]) >= torch.cuda.device_count():
+        raise ValueError(f"`--device {name}`: there are {torch.cuda.device_count()} CUDA devices, counted from 0.")
+    return name
+
+
+def _check_folder(folder: Path) -> None:
+    """Before an hour of training, not after it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise OSError(f"cannot write to {folder}: choose another folder with `--out`.")

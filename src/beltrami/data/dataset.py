@@ -1,0 +1,121 @@
+"""Dataset: a graph with features and classes at its nodes."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from beltrami.data.split import Split, mask
+from beltrami.errors import check_graph, check_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """An undirected graph with a feature vector and a class at every node.
+
+    Args:
+        name: the name it is loaded by; the ``digl`` protocol looks at it.
+        x: features, dense float32, with the values of the files.
+        edge_index: both directions of every edge once, in lexicographic order, no self-loops; see ``undirected``.
+        y: classes, counted from 0.
+        published: the split its makers published, if they did.
+
+    Shapes:
+        ``x`` (n, d), ``edge_index`` (2, m) with m even, ``y`` (n,).
+    """
+
+    name: str
+    x: Tensor
+    edge_index: Tensor
+    y: Tensor
+    published: Split | None = None
+
+    def __post_init__(self) -> None:
+        check_matrix(self.x, name="x")
+        if self.x.dtype != torch.float32 or self.x.layout != torch.strided:
+            raise ValueError(f"`x` must be dense float32; got {self.x.dtype}, {self.x.layout}. Try `x.float()`.")
+        check_graph(self.edge_index, num_nodes=self.num_nodes)
+        _check_undirected(self.edge_index, num_nodes=self.num_nodes)
+        if self.y.dtype != torch.int64 or self.y.shape != (self.num_nodes,):
+            raise ValueError(
+                f"`y` must hold one class (torch.int64) for each of {self.num_nodes} nodes; "
+                f"got {self.y.dtype} of shape {tuple(self.y.shape)}."
+            )
+        if int(self.y.min()) < 0:
+            raise ValueError(f"`y` holds class {int(self.y.min())}; classes are counted from 0.")
+        if self.published is not None and self.published.num_nodes != self.num_nodes:
+            raise ValueError(f"`published` splits {self.published.num_nodes} nodes; the graph has {self.num_nodes}.")
+
+    @property
+    def num_nodes(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges: half the columns of ``edge_index``."""
+        return self.edge_index.shape[1] // 2
+
+    @property
+    def num_features(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def num_classes(self) -> int:
+        return int(self.y.max()) + 1
+
+    def largest_component(self) -> "Dataset":
+        """The connected component with the most nodes (of several, the one with the lowest node), in the old order."""
+        nodes = _largest_component(self.edge_index, num_nodes=self.num_nodes)
+        if nodes.shape[0] == self.num_nodes:
+            return self
+        kept = mask(nodes, num_nodes=self.num_nodes)
+        renumbered = torch.cumsum(kept, 0) - 1
+        edge_index = renumbered[self.edge_index[:, kept[self.edge_index[0]]]]
+        published = None if self.published is None else self.published.restrict(nodes)
+        return replace(self, x=self.x[nodes], edge_index=edge_index, y=self.y[nodes], published=published)
+
+    def to(self, device: torch.device | str) -> "Dataset":
+        return replace(
+            self,
+            x=self.x.to(device),
+            edge_index=self.edge_index.to(device),
+            y=self.y.to(device),
+            published=None if self.published is None else self.published.to(device),
+        )
+
+
+def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
+    """Both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
+    check_graph(edge_index, num_nodes=num_nodes)
+    j, i = edge_index.long()
+    j, i = j[j != i], i[j != i]
+    keys = torch.cat((j * num_nodes + i, i * num_nodes + j)).sort().values
+    keys = keys[torch.diff(keys, prepend=keys.new_full((1,), -1)) > 0]
+    return torch.stack((keys // num_nodes, keys % num_nodes))
+
+
+def _check_undirected(edge_index: Tensor, *, num_nodes: int) -> None:
+    j, i = edge_index.long()
+    keys = j * num_nodes + i
+    sorted_once = bool((keys[1:] > keys[:-1]).all())
+    if edge_index.dtype == torch.int64 and sorted_once and not bool((j == i).any()):
+        mirrored = (i * num_nodes + j).sort().values
+        if torch.equal(mirrored, keys):
+            return
+    raise ValueError(
+        "`edge_index` must list both directions of every edge once, in lexicographic order, as torch.int64 and without "
+        "self-loops: pass it through `undirected(edge_index, num_nodes=...)`."
+    )
+
+
+def _largest_component(edge_index: Tensor, *, num_nodes: int) -> Tensor:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    j, i = edge_index.cpu().numpy()
+    adjacency = coo_array((np.ones(j.shape[0], dtype=np.int8), (j, i)), shape=(num_nodes, num_nodes))
+    _, component = connected_components(adjacency, directed=False)
+    _, first, size = np.unique(component, return_index=True, return_counts=True)
+    lowest = first[size == size.max()].min()
+    return torch.from_numpy(np.flatnonzero(component == component[lowest])).to(edge_index.device)

@@ -1,0 +1,94 @@
+"""npz: Amazon and Coauthor graphs from the archives of Shchur et al. (2018)."""
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from beltrami.data.dataset import Dataset, undirected
+from beltrami.errors import DataError
+
+ARRAYS: Mapping[str, type[np.generic]] = {
+    "adj_data": np.float32,
+    "adj_indices": np.int64,
+    "adj_indptr": np.int64,
+    "adj_shape": np.int64,
+    "attr_data": np.float32,
+    "attr_indices": np.int64,
+    "attr_indptr": np.int64,
+    "attr_shape": np.int64,
+    "labels": np.int64,
+}
+
+# What numpy and zipfile raise on files cut short, altered, or of another kind.
+UNREADABLE = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
+    """Read one archive: a word occurs in a node's text or does not (x is 0 or 1), edges in both directions.
+
+    Coauthor CS counts its words; like every published figure on it, we keep whether a word occurs.
+
+    Args:
+        path: the archive; only the arrays needed are read from it, never a pickle.
+        name: the dataset's name.
+        digest: what ``content_digest`` gives for the right arrays; archives compressed differently have the same.
+    """
+    arrays = _load(path)
+    if content_digest(arrays) != digest:
+        raise _refusal(path, "its arrays are not the published ones")
+    try:
+        return _assemble(name, arrays)
+    except ValueError as error:
+        raise _refusal(path, str(error)) from error
+
+
+def npz_digest(path: Path) -> str:
+    """``content_digest`` of the archive at ``path``."""
+    return content_digest(_load(path))
+
+
+def content_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 over name, type, shape and values of the arrays, whatever the compression of the file."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], dtype=np.dtype(ARRAYS[name]).newbyteorder("<"))
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _load(path: Path) -> Arrays:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name].astype(dtype) for name, dtype in ARRAYS.items()}
+    except UNREADABLE as error:
+        raise _refusal(path, str(error)) from error
+
+
+def _assemble(name: str, arrays: Arrays) -> Dataset:
+    from scipy.sparse import csr_array
+
+    adjacency, words = (
+        csr_array((arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]), shape=tuple(shape))
+        for part, shape in (("adj", arrays["adj_shape"]), ("attr", arrays["attr_shape"]))
+    )
+    x = torch.from_numpy((words > 0).astype(np.float32).toarray())
+    edges = adjacency.tocoo()
+    edge_index = torch.from_numpy(np.stack((edges.row, edges.col)).astype(np.int64))
+    return Dataset(name, x, undirected(edge_index, num_nodes=x.shape[0]), torch.from_numpy(arrays["labels"]))
+
+
+def _refusal(path: Path, reason: str) -> DataError:
+    return DataError(
+        f"{path} is corrupt or not the published file ({reason}): delete it and try again, or point BELTRAMI_DATA at a "
+        "folder with the right one."
+    )

@@ -1,0 +1,20 @@
+"""Diffusivities: how strongly each edge diffuses."""
+
+from beltrami.diffusivity.additive import Additive
+from beltrami.diffusivity.base import Diffusivity, Start, constant, xavier
+from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
+from beltrami.diffusivity.fixed import RandomWalk
+from beltrami.diffusivity.kernel import ExpKernel
+
+__all__ = [
+    "Diffusivity",
+    "ScaledDot",
+    "Cosine",
+    "Pearson",
+    "ExpKernel",
+    "Additive",
+    "RandomWalk",
+    "Start",
+    "xavier",
+    "constant",
+]

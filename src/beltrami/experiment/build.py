@@ -1,0 +1,189 @@
+"""Build: the one place where names become objects."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import torch
+from torch.optim import Optimizer
+
+from beltrami.diffusivity import (
+    Additive,
+    Cosine,
+    Diffusivity,
+    ExpKernel,
+    Pearson,
+    RandomWalk,
+    ScaledDot,
+    constant,
+    xavier,
+)
+from beltrami.errors import UnknownName
+from beltrami.experiment.config import (
+    DiffusivityConfig,
+    FlowConfig,
+    PositionConfig,
+    RunConfig,
+    SchemeConfig,
+    TrainConfig,
+)
+from beltrami.flow import BeltramiFlow, Cost, Flow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
+from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
+from beltrami.joint import Joint
+from beltrami.model import BLEND, Decoder, Encoder, Evolution
+from beltrami.position import PPR, Encoding, LaplacianEigenvectors
+from beltrami.scheme import (
+    PID,
+    RK4,
+    AdamsBashforth,
+    AdamsMoulton,
+    Adjoint,
+    Bosh3,
+    Checkpointed,
+    ConstantSteps,
+    Continuous,
+    Controller,
+    CrankNicolson,
+    Direct,
+    Dopri5,
+    Euler,
+    Heun,
+    ImplicitEuler,
+    Midpoint,
+    Scheme,
+    Solver,
+)
+from beltrami.stencil import Keep, Loops, Stencil
+from beltrami.train import Horizon, Training
+from beltrami.train.fit import MakeOptimiser
+
+T = TypeVar("T")
+
+LINKS = {"softmax": softmax, "squareplus": squareplus}
+NORMALISERS: dict[str, type[Normaliser]] = {"rows": Rows, "columns": Columns, "both": Both}
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    "euler": Euler,
+    "midpoint": Midpoint,
+    "heun": Heun,
+    "rk4": RK4,
+    "bosh3": Bosh3,
+    "dopri5": Dopri5,
+    "adams-bashforth": AdamsBashforth,
+    "adams-moulton": AdamsMoulton,
+    "implicit-euler": ImplicitEuler,
+    "crank-nicolson": CrankNicolson,
+}
+OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adamax": torch.optim.Adamax,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
+}
+SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "additive")
+ENCODINGS = ("none", "ppr", "laplacian")
+ADJOINTS = ("direct", "checkpointed", "continuous")
+
+
+def build_encoding(config: PositionConfig) -> Encoding | None:
+    if config.encoding == "none":
+        return None
+    if config.encoding == "ppr":
+        return PPR(restart=config.restart, top=config.top)
+    if config.encoding == "laplacian":
+        return LaplacianEigenvectors(config.channels)
+    raise UnknownName("position.encoding", config.encoding, ENCODINGS)
+
+
+def build_diffusivity(config: DiffusivityConfig, joint: Joint) -> Diffusivity:
+    normalise = _named("diffusivity.over", config.over, NORMALISERS)(_named("diffusivity.link", config.link, LINKS))
+    starts = {"xavier": xavier, "constant": constant(config.start_value)}
+    common: dict[str, Any] = {
+        "heads": config.heads,
+        "normalise": normalise,
+        "start": _named("diffusivity.start", config.start, starts),
+    }
+    scores: dict[str, Callable[[], Diffusivity]] = {
+        "uniform": lambda: RandomWalk(normalise),
+        "scaled-dot": lambda: ScaledDot(joint.channels, config.width, d_k=config.d_k, **common),
+        "cosine": lambda: Cosine(joint.channels, config.width, **common),
+        "pearson": lambda: Pearson(joint.channels, config.width, **common),
+        "exp-kernel": lambda: ExpKernel(joint, config.width, **common),
+        "additive": lambda: Additive(joint.channels, config.width, **common),
+    }
+    return _named("diffusivity.score", config.score, scores)()
+
+
+def build_flow(config: FlowConfig, diffusivity: Diffusivity) -> Flow:
+    rate, source = Rate() if config.rate else None, Source() if config.source else None
+    flow = LinearFlow if config.frozen else BeltramiFlow
+    return flow(diffusivity, rate=rate, source=source)
+
+
+def build_costs(config: FlowConfig) -> list[Cost]:
+    costs: list[Cost] = [Kinetic(config.kinetic)] if config.kinetic else []
+    return [*costs, JacobianNorm(config.jacobian)] if config.jacobian else costs
+
+
+def build_stencil(config: FlowConfig) -> Stencil:
+    return Loops(config.loops) if config.loops else Keep()
+
+
+def build_scheme(config: SchemeConfig) -> Scheme:
+    def stepping(solver: str, dt: float | None, adjoint: Adjoint) -> Scheme:
+        controller: Controller = PID(rtol=config.rtol, atol=config.atol) if dt is None else ConstantSteps(dt)
+        return Scheme(_named("scheme.solver", solver, SOLVERS)(), controller, adjoint, max_steps=config.max_steps)
+
+    adjoints: dict[str, Callable[[], Adjoint]] = {
+        "direct": Direct,
+        "checkpointed": Checkpointed,
+        "continuous": lambda: Continuous(
+            None if config.backward is None else stepping(config.backward, config.backward_dt, Direct())
+        ),
+    }
+    return stepping(config.solver, config.dt, _named("scheme.adjoint", config.adjoint, adjoints)())
+
+
+def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
+    """The model of a configuration for inputs of these widths; ``positions`` 0 for none."""
+    joint = Joint(config.model.pos if positions else 0, config.model.feat)
+    evolution = Evolution(
+        build_flow(config.flow, build_diffusivity(config.diffusivity, joint)),
+        scheme=build_scheme(config.scheme),
+        time=config.scheme.time,
+        stencil=build_stencil(config.flow),
+        costs=build_costs(config.flow),
+    )
+    dropout = config.model.input_dropout
+    return BLEND(
+        Encoder(features, joint.feat, dropout=dropout),
+        evolution,
+        Decoder(joint.channels, num_classes, dropout=config.model.dropout),
+        phi=Encoder(positions, joint.pos, dropout=dropout) if positions else None,
+        batch_norm=config.model.batch_norm,
+    )
+
+
+def build_training(config: TrainConfig) -> Training:
+    return Training(
+        epochs=config.epochs,
+        optimiser=_optimiser(config),
+        weight_decay=config.weight_decay,
+        attention_decay=config.attention_decay,
+        patience=config.patience,
+        horizon=Horizon(config.time_multiple, config.time_resolution, config.time_patience),
+        look_every=config.look_every,
+    )
+
+
+def _optimiser(config: TrainConfig) -> MakeOptimiser:
+    make = _named("train.optimiser", config.optimiser, OPTIMISERS)
+    if not (config.lr > 0 and math.isfinite(config.lr)):
+        raise ValueError(f"`train.lr` must be positive; got {config.lr}.")
+    return lambda groups: make(groups, lr=config.lr)
+
+
+def _named(kind: str, name: str, known: Mapping[str, T]) -> T:
+    if name not in known:
+        raise UnknownName(kind, name, known)
+    return known[name]

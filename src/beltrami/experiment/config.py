@@ -1,0 +1,120 @@
+"""RunConfig: everything that makes a run, as a typed, frozen tree of plain values."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which nodes, and which of them train.
+
+    ``component``: ``largest``, or ``all`` for the whole graph. ``protocol``: the split's; ``split_seed``: which one.
+    """
+
+    component: str = "largest"
+    protocol: str = "digl"
+    split_seed: int = 0
+
+
+@dataclass(frozen=True)
+class PositionConfig:
+    """Positions: ``none``, ``ppr`` (``restart``, ``top``) or ``laplacian`` (``channels``)."""
+
+    encoding: str = "none"
+    restart: float = 0.05
+    top: int = 64
+    channels: int = 16
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Widths of the joint coordinates, ``pos`` = d' and ``feat`` = d, and the regularisation around the flow."""
+
+    pos: int = 16
+    feat: int = 64
+    dropout: float = 0.0
+    input_dropout: float = 0.5
+    batch_norm: bool = False
+
+
+@dataclass(frozen=True)
+class DiffusivityConfig:
+    """The weights a: ``score`` uniform, scaled-dot, cosine, pearson, exp-kernel or additive; ``link`` softmax or squareplus;
+    ``over`` rows, columns or both; ``start`` xavier or constant (then ``start_value``); ``d_k`` null for the head's width.
+    """
+
+    score: str = "scaled-dot"
+    width: int = 32
+    heads: int = 2
+    d_k: float | None = None
+    link: str = "softmax"
+    over: str = "rows"
+    start: str = "xavier"
+    start_value: float = 1e-5
+
+
+@dataclass(frozen=True)
+class FlowConfig:
+    """The equation: ``frozen`` attention at z(0) or live; learnable ``rate`` alpha and ``source`` beta z(0); the weight of
+    self-``loops`` (0 for none); weights of the ``kinetic`` and ``jacobian`` costs."""
+
+    frozen: bool = True
+    rate: bool = True
+    source: bool = False
+    loops: float = 1.0
+    kinetic: float = 0.0
+    jacobian: float = 0.0
+
+
+@dataclass(frozen=True)
+class SchemeConfig:
+    """Time stepping to ``time``: by constant steps of ``dt``, or adaptive by ``rtol`` and ``atol`` where ``dt`` is null.
+
+    ``adjoint``: direct, checkpointed or continuous, the last by ``backward`` (a solver, with ``backward_dt`` or the same
+    tolerances; null for the forward scheme).
+    """
+
+    solver: str = "dopri5"
+    time: float = 4.0
+    dt: float | None = None
+    rtol: float = 1e-3
+    atol: float = 1e-3
+    adjoint: str = "direct"
+    backward: str | None = None
+    backward_dt: float | None = None
+    max_steps: int = 10_000
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train; see ``beltrami.train.Training`` and ``Horizon``."""
+
+    epochs: int = 100
+    optimiser: str = "adam"
+    lr: float = 0.01
+    weight_decay: float = 5e-3
+    attention_decay: float = 1e-3
+    patience: int = 100
+    time_multiple: float = 3.0
+    time_resolution: int = 8
+    time_patience: int = 12
+    look_every: int = 5
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run, from the dataset to the last epoch."""
+
+    dataset: str
+    recipe: str
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    position: PositionConfig = field(default_factory=PositionConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    diffusivity: DiffusivityConfig = field(default_factory=DiffusivityConfig)
+    flow: FlowConfig = field(default_factory=FlowConfig)
+    scheme: SchemeConfig = field(default_factory=SchemeConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)

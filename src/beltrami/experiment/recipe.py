@@ -1,0 +1,159 @@
+"""Recipes: complete settings for each dataset, under names one can ask for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from beltrami.data import CATALOGUE
+from beltrami.errors import UnknownName
+from beltrami.experiment.config import (
+    DataConfig,
+    DiffusivityConfig,
+    FlowConfig,
+    ModelConfig,
+    PositionConfig,
+    RunConfig,
+    SchemeConfig,
+    TrainConfig,
+)
+
+PPR_ROWS = PositionConfig(encoding="ppr", restart=0.05, top=64)
+UNIFORM = DiffusivityConfig(score="uniform")
+
+
+def digits() -> RunConfig:
+    """Handwritten digits on the graph of their nearest neighbours."""
+    return RunConfig(
+        "digits",
+        "blend",
+        data=DataConfig(component="all", protocol="shchur"),
+        model=ModelConfig(feat=64, dropout=0.2, input_dropout=0.1),
+        diffusivity=DiffusivityConfig("scaled-dot", 32, 2, link="squareplus", over="rows"),
+        flow=FlowConfig(source=True),
+        scheme=SchemeConfig("rk4", 8.0, dt=1.0),
+        train=TrainConfig(100, "adam", 0.01, 5e-3, 1e-3),
+    )
+
+
+def cora() -> RunConfig:
+    return RunConfig(
+        "cora",
+        "blend",
+        position=PPR_ROWS,
+        model=ModelConfig(pos=16, feat=64, dropout=0.047, input_dropout=0.5),
+        diffusivity=DiffusivityConfig("scaled-dot", 128, 8, link="squareplus", over="columns"),
+        flow=FlowConfig(source=True),
+        scheme=SchemeConfig("rk4", 18.29, dt=1.0),
+        train=TrainConfig(100, "adamax", 0.02292, 0.005077, 0.005077),
+    )
+
+
+def citeseer() -> RunConfig:
+    return RunConfig(
+        "citeseer",
+        "blend",
+        model=ModelConfig(feat=64, dropout=0.749, input_dropout=0.680),
+        diffusivity=DiffusivityConfig("exp-kernel", 32, 8, link="squareplus", over="both"),
+        flow=FlowConfig(source=True),
+        scheme=SchemeConfig("rk4", 7.874, dt=1.0),
+        train=TrainConfig(250, "adam", 0.008636, 0.1, 1e-3),
+    )
+
+
+def pubmed() -> RunConfig:
+    return RunConfig(
+        "pubmed",
+        "blend",
+        position=PPR_ROWS,
+        model=ModelConfig(pos=16, feat=64, dropout=0.072, input_dropout=0.5),
+        diffusivity=DiffusivityConfig("cosine", 16, 1, link="squareplus", over="both"),
+        flow=FlowConfig(source=True),
+        scheme=SchemeConfig("rk4", 12.94, dt=1.0),
+        train=TrainConfig(600, "adamax", 0.01467, 0.001824, 1e-3),
+    )
+
+
+def coauthor_cs() -> RunConfig:
+    return RunConfig(
+        "coauthor-cs",
+        "blend",
+        model=ModelConfig(pos=32, feat=128, dropout=0.686, input_dropout=0.528),
+        diffusivity=DiffusivityConfig("scaled-dot", 8, 4, link="squareplus", over="columns"),
+        flow=FlowConfig(loops=0.0),
+        scheme=SchemeConfig("rk4", 3.126, dt=0.8),
+        train=TrainConfig(250, "rmsprop", 0.000934, 0.004738, 1e-3),
+    )
+
+
+def computers() -> RunConfig:
+    return RunConfig(
+        "computers",
+        "blend",
+        model=ModelConfig(feat=64, dropout=0.087, input_dropout=0.597),
+        diffusivity=DiffusivityConfig("scaled-dot", 64, 4, link="squareplus", over="rows"),
+        flow=FlowConfig(loops=1.714),
+        scheme=SchemeConfig("rk4", 3.249, dt=0.8),
+        train=TrainConfig(100, "adam", 0.00353, 0.007675, 1e-3),
+    )
+
+
+def photo() -> RunConfig:
+    return RunConfig(
+        "photo",
+        "blend",
+        model=ModelConfig(feat=64, dropout=0.465, input_dropout=0.429, batch_norm=True),
+        diffusivity=DiffusivityConfig("scaled-dot", 64, 4, link="squareplus", over="rows"),
+        flow=FlowConfig(loops=0.058),
+        scheme=SchemeConfig("rk4", 3.582, dt=0.8),
+        train=TrainConfig(100, "adam", 0.005561, 0.004708, 1e-3),
+    )
+
+
+DATASETS: dict[str, Callable[[], RunConfig]] = {
+    "digits": digits,
+    "cora": cora,
+    "citeseer": citeseer,
+    "pubmed": pubmed,
+    "coauthor-cs": coauthor_cs,
+    "computers": computers,
+    "photo": photo,
+}
+
+
+def blend(dataset: str) -> RunConfig:
+    """BLEND on the input graph, with the settings that validation preferred for the dataset."""
+    if dataset not in CATALOGUE:
+        raise UnknownName("dataset", dataset, CATALOGUE)
+    if dataset not in DATASETS:
+        raise UnknownName("dataset for recipe 'blend'", dataset, DATASETS)
+    return DATASETS[dataset]()
+
+
+def uniform(dataset: str) -> RunConfig:
+    """The same with fixed weights in place of learned ones: what attention has to beat."""
+    config = blend(dataset)
+    return replace(config, recipe="uniform", diffusivity=replace(config.diffusivity, score="uniform"))
+
+
+RECIPES: dict[str, Callable[[str], RunConfig]] = {"blend": blend, "uniform": uniform}
+
+
+def recipe(
+    name: str, dataset: str, *, protocol: str | None = None, seed: int = 0, split_seed: int | None = None
+) -> RunConfig:
+    """The configuration of a recipe on a dataset, with its seeds.
+
+    Args:
+        name: one of ``RECIPES``.
+        dataset: one of the datasets the recipe has settings for.
+        protocol: the split's; the recipe's own by default. ``planetoid`` is a split of the whole graph.
+        seed: of weights and dropout, and of the split unless it has one of its own.
+        split_seed: of the split.
+    """
+    if name not in RECIPES:
+        raise UnknownName("recipe", name, RECIPES)
+    config = RECIPES[name](dataset)
+    data = replace(config.data, split_seed=seed if split_seed is None else split_seed)
+    if protocol is not None:
+        component = "all" if protocol == "planetoid" else config.data.component
+        data = replace(data, protocol=protocol, component=component)
+    return replace(config, seed=seed, data=data)

@@ -1,0 +1,144 @@
+"""run: one configuration, from its dataset to its result; and back from a result's folder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from beltrami.data import Dataset, Progress, Split, load, make_split
+from beltrami.errors import DataError, UnknownName
+from beltrami.experiment.build import build_encoding, build_model, build_training
+from beltrami.experiment.config import RunConfig
+from beltrami.experiment.setting import read_config
+from beltrami.graph import Edges, Sparse
+from beltrami.model import BLEND
+from beltrami.train import (
+    Epoch,
+    RunResult,
+    accuracy,
+    count_parameters,
+    fit,
+    load_weights,
+    predict,
+    read_test,
+    save_weights,
+    seeded,
+    versions,
+    write_atomically,
+)
+
+SPARSE_BELOW = 0.1  # density under which inputs are multiplied by their non-zeros alone
+COMPONENTS = ("largest", "all")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A dataset made ready: its graph sorted, its inputs sparse where that pays, its positions and its split."""
+
+    dataset: Dataset
+    split: Split
+    x: Tensor | Sparse
+    edges: Edges
+    pos: Tensor | Sparse | None
+
+    def model(self, config: RunConfig) -> BLEND:
+        """A fresh model for this problem, from the random state as it is."""
+        positions = 0 if self.pos is None else self.pos.shape[1]
+        return build_model(
+            config, features=self.x.shape[1], positions=positions, num_classes=self.dataset.num_classes
+        ).to(self.edges.device)
+
+
+def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
+    """Load, cut down to the component, split and encode what a configuration names."""
+    if config.data.component not in COMPONENTS:
+        raise UnknownName("data.component", config.data.component, COMPONENTS)
+    dataset = load(config.dataset, progress=progress)
+    if config.data.component == "largest":
+        dataset = dataset.largest_component()
+    split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
+    edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
+    encoding = build_encoding(config.position)
+    generator = torch.Generator().manual_seed(config.seed)
+    pos = None if encoding is None else _sparse_where_it_pays(encoding(edges, generator)).to(device)
+    return Problem(
+        dataset=dataset.to(device),
+        split=split.to(device),
+        x=_sparse_where_it_pays(dataset.x).to(device),
+        edges=edges.to(device),
+        pos=pos,
+    )
+
+
+def run(
+    config: RunConfig,
+    *,
+    device: str = "cpu",
+    problem: Problem | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> tuple[RunResult, BLEND]:
+    """Train one configuration and judge it: every choice by validation, the test labels read once."""
+    problem = pose(config, device=device) if problem is None else problem
+    dataset, split = problem.dataset, problem.split
+    with seeded(config.seed):
+        model = problem.model(config)
+        inputs = model.prepare(problem.x, problem.edges, problem.pos)
+        found = fit(model, inputs, dataset.y, split, build_training(config.train), on_epoch=on_epoch)
+    logits = predict(model, inputs, time=found.best.time)
+    result = RunResult(
+        dataset=config.dataset,
+        recipe=config.recipe,
+        seed=config.seed,
+        split={"protocol": split.protocol, "seed": split.seed, "hash": split.hash},
+        val_accuracy=100 * accuracy(logits[split.val], dataset.y[split.val]),
+        test_accuracy=100 * read_test(logits, dataset.y, split),
+        best_time=found.best.time,
+        best_epoch=found.best_epoch,
+        epochs=found.epochs,
+        train_seconds=found.seconds,
+        evaluations={"forward": found.stats.evaluations, "backward": found.stats.backward_evaluations},
+        parameters=count_parameters(model.parameters()),
+        attention_spread=model.attention_spread(inputs),
+        device=_device_name(device),
+        versions=versions(),
+    )
+    return result, model
+
+
+def save_run(folder: Path, config: RunConfig, result: RunResult, model: BLEND) -> None:
+    """Leave the exact configuration, the weights and the result in ``folder``; the result comes last."""
+    write_atomically(folder / "config.json", config.to_json().encode())
+    save_weights(model, folder / "model.safetensors")
+    write_atomically(folder / "result.json", result.to_json().encode())
+
+
+def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float, float]:
+    """Read a run back and judge its weights anew: the saved result, and the validation and test accuracy of today."""
+    result = RunResult.read(folder / "result.json")
+    config = read_config(folder / "config.json")
+    problem = pose(config, device=device)
+    if problem.split.hash != result.split.get("hash"):
+        raise DataError(
+            f"the split of {folder} has hash {result.split.get('hash')}, but today's data give {problem.split.hash}: "
+            "the dataset differs from the one it was trained on."
+        )
+    with seeded(config.seed):
+        model = problem.model(config)
+    load_weights(model, folder / "model.safetensors", device=device)
+    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
+    return result, 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
+
+
+def _sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:
+    entries = x.shape[0] * x.shape[1]
+    nonzero = int(torch.count_nonzero(x)) if x.layout == torch.strided else x._nnz()
+    if nonzero < SPARSE_BELOW * entries:
+        return Sparse.of(x)
+    return x if x.layout == torch.strided else x.to_dense()
+
+
+def _device_name(device: str) -> str:
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu"

@@ -1,0 +1,21 @@
+"""Flows: the equation that joint coordinates follow."""
+
+from beltrami.flow.base import Flow, VectorField
+from beltrami.flow.beltrami import BeltramiField, BeltramiFlow, LinearField, LinearFlow
+from beltrami.flow.cost import Cost, Costed, JacobianNorm, Kinetic
+from beltrami.flow.source import Rate, Source
+
+__all__ = [
+    "Flow",
+    "VectorField",
+    "BeltramiFlow",
+    "LinearFlow",
+    "BeltramiField",
+    "LinearField",
+    "Rate",
+    "Source",
+    "Cost",
+    "Kinetic",
+    "JacobianNorm",
+    "Costed",
+]

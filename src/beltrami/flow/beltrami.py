@@ -1,0 +1,114 @@
+"""The graph Beltrami flow, with diffusivities evaluated along the way or frozen at the start."""
+
+from torch import Tensor
+
+from beltrami.diffusivity import Diffusivity
+from beltrami.flow.base import Flow, VectorField
+from beltrami.flow.source import Rate, Source
+from beltrami.graph import Edges, aggregate
+
+
+class LinearField(VectorField):
+    r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
+
+    Nodes that A has no edge for stand still.
+
+    Args:
+        a: the weights of A on the edges, (m,).
+        edges: the graph.
+        anchored: whether -z is present at each node, (n,); see ``Normaliser.anchored``.
+        alpha: the rate, a scalar, or None for one.
+        source: b (n, d), or None for none.
+    """
+
+    def __init__(
+        self, a: Tensor, edges: Edges, *, anchored: Tensor, alpha: Tensor | None = None, source: Tensor | None = None
+    ) -> None:
+        self.a, self.edges, self.alpha, self.source = a, edges, alpha, source
+        self.weights = a if alpha is None else alpha * a
+        self.own = anchored.to(a.dtype)[:, None] if alpha is None else alpha * anchored.to(a.dtype)[:, None]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(tensor for tensor in (self.weights, self.own, self.source) if tensor is not None)
+
+    def operator(self, z: Tensor) -> Tensor:
+        r"""The linear part, :math:`\alpha (A - I) z`."""
+        return aggregate(self.weights, z, self.edges) - self.own * z
+
+    def __call__(self, t: float, z: Tensor) -> Tensor:
+        dz = self.operator(z)
+        return dz if self.source is None else dz + self.source
+
+
+class BeltramiField(VectorField):
+    r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the state itself."""
+
+    def __init__(
+        self, diffusivity: Diffusivity, edges: Edges, *, alpha: Tensor | None = None, source: Tensor | None = None
+    ) -> None:
+        self.diffusivity, self.edges, self.alpha, self.source = diffusivity, edges, alpha, source
+        self.anchored = diffusivity.normalise.anchored(edges)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        bound = tuple(tensor for tensor in (self.alpha, self.source) if tensor is not None)
+        return (*self.diffusivity.parameters(), *bound)
+
+    def __call__(self, t: float, z: Tensor) -> Tensor:
+        a = self.diffusivity(z, self.edges)
+        dz = aggregate(a, z, self.edges) - self.anchored.to(z.dtype)[:, None] * z
+        if self.alpha is not None:
+            dz = self.alpha * dz
+        return dz if self.source is None else dz + self.source
+
+
+class BeltramiFlow(Flow):
+    r"""The graph Beltrami flow, eqs. (7) and (8): diffusivities at the current state.
+
+    .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(t), z_j(t)) (z_j(t) - z_i(t)) + \beta z_i(0)
+
+    Written as :math:`\alpha (A(z) - I) z + \beta z(0)`, which is the same where the weights sum to one over rows, and
+    is the mass-conserving flow where they do over columns. Every evaluation scores every edge again.
+
+    Args:
+        diffusivity: the weights a.
+        rate: learnable alpha, or None for one.
+        source: learnable beta z(0), or None for none.
+    """
+
+    def __init__(self, diffusivity: Diffusivity, *, rate: Rate | None = None, source: Source | None = None) -> None:
+        super().__init__(diffusivity)
+        self.rate, self.source = rate, source
+
+    def bind(self, z0: Tensor, edges: Edges) -> BeltramiField:
+        alpha, source = _scalars(self.rate, self.source, z0)
+        return BeltramiField(self.diffusivity, edges, alpha=alpha, source=source)
+
+
+class LinearFlow(Flow):
+    r"""The Beltrami flow with diffusivities frozen at the start, as every published setting has it.
+
+    .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
+
+    Linear in z: edges are scored once a solve, and an evaluation is one sparse product.
+
+    Args:
+        diffusivity: the weights a.
+        rate: learnable alpha, or None for one.
+        source: learnable beta z(0), or None for none.
+    """
+
+    def __init__(self, diffusivity: Diffusivity, *, rate: Rate | None = None, source: Source | None = None) -> None:
+        super().__init__(diffusivity)
+        self.rate, self.source = rate, source
+
+    def bind(self, z0: Tensor, edges: Edges) -> LinearField:
+        alpha, source = _scalars(self.rate, self.source, z0)
+        anchored = self.diffusivity.normalise.anchored(edges)
+        return LinearField(self.diffusivity(z0, edges), edges, anchored=anchored, alpha=alpha, source=source)
+
+
+def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    alpha: Tensor | None = None if rate is None else rate()
+    return alpha, None if source is None else source(z0)

@@ -1,0 +1,92 @@
+"""Running costs: regularisers of the dynamics, integrated along the path with the state."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from beltrami.flow.base import VectorField
+
+
+class Cost(ABC):
+    """A density c(t, z) >= 0 per node, whose integral over the path is added to the loss.
+
+    Args:
+        weight: what the integral, averaged over nodes, is multiplied by in the loss.
+    """
+
+    def __init__(self, weight: float) -> None:
+        if not weight >= 0:
+            raise ValueError(f"{type(self).__name__} needs `weight` at least 0; got {weight}.")
+        self.weight = weight
+
+    @abstractmethod
+    def start(self, z0: Tensor, generator: torch.Generator | None) -> Tensor | None:
+        """What stays fixed during one solve, such as a noise direction."""
+
+    @abstractmethod
+    def density(self, z: Tensor, dz: Tensor, fixed: Tensor | None) -> Tensor:
+        """(n, d), (n, d) -> (n,)."""
+
+
+class Kinetic(Cost):
+    r"""Kinetic energy :math:`\int_0^T \tfrac1d \|f(z(t))\|^2 dt`: prefers short, straight paths."""
+
+    def start(self, z0: Tensor, generator: torch.Generator | None) -> None:
+        return None
+
+    def density(self, z: Tensor, dz: Tensor, fixed: Tensor | None) -> Tensor:
+        return dz.square().mean(-1)
+
+
+class JacobianNorm(Cost):
+    r"""Frobenius norm of the Jacobian :math:`\int_0^T \tfrac1d \|\nabla f(z(t))\|_F^2 dt`: prefers fields easy to solve.
+
+    Hutchinson's estimate: :math:`\|\epsilon^\top \nabla f\|^2` for one noise direction :math:`\epsilon`, normal and
+    held for the whole solve, has the squared Frobenius norm as its mean.
+    """
+
+    def start(self, z0: Tensor, generator: torch.Generator | None) -> Tensor:
+        return torch.randn(z0.shape, dtype=z0.dtype, device=z0.device, generator=generator)
+
+    def density(self, z: Tensor, dz: Tensor, fixed: Tensor | None) -> Tensor:
+        (row,) = torch.autograd.grad(dz, z, fixed, create_graph=True)
+        return row.square().mean(-1)
+
+
+class Costed(VectorField):
+    """A vector field with costs: each is one more channel of the state, integrated by the same scheme.
+
+    The state is (n, d + c): z first, the running costs of each node after it, zero at the start.
+    """
+
+    def __init__(
+        self, f: VectorField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None
+    ) -> None:
+        self.f, self.costs = f, tuple(costs)
+        self.fixed = tuple(cost.start(z0, generator) for cost in self.costs)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.f.tensors
+
+    def join(self, z0: Tensor) -> Tensor:
+        """The initial state: z with its costs at zero."""
+        return torch.cat((z0, z0.new_zeros(z0.shape[0], len(self.costs))), dim=-1)
+
+    def split(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """State (..., n, d + c) -> z (..., n, d), and the weighted sum of the costs, averaged over nodes."""
+        z, running = state[..., : -len(self.costs)], state[..., -len(self.costs) :]
+        weights = running.new_tensor([cost.weight for cost in self.costs])
+        return z, (running.mean(-2) * weights).sum(-1)
+
+    def __call__(self, t: float, state: Tensor) -> Tensor:
+        recording = torch.is_grad_enabled()
+        with torch.enable_grad():
+            z = state[..., : -len(self.costs)]
+            z = z if z.requires_grad else z.detach().requires_grad_()
+            dz = self.f(t, z)
+            densities = [c.density(z, dz, fixed) for c, fixed in zip(self.costs, self.fixed, strict=True)]
+            out = torch.cat((dz, torch.stack(densities, dim=-1)), dim=-1)
+        return out if recording else out.detach()

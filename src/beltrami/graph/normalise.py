@@ -1,0 +1,112 @@
+r"""Normalisers: from edge scores to weights, and what the weights sum to one over.
+
+Every positive weight is handled through its logarithm. For the softmax, :math:`\log w = s`; for squareplus,
+:math:`w = \tfrac12 (s + \sqrt{s^2 + 4}) = e^{\operatorname{asinh}(s / 2)}`, so that :math:`\log w =
+\operatorname{asinh}(s / 2)` exactly. Either is then divided by its sums in the log domain, which neither overflows nor
+loses positivity for scores of any size.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from beltrami.graph.edges import Edges
+from beltrami.graph.ops import collect, spread
+
+Link = Callable[[Tensor], Tensor]
+
+
+def softmax(score: Tensor) -> Tensor:
+    r"""Logarithm of the softmax's weight :math:`e^s`: the score itself."""
+    return score
+
+
+def squareplus(score: Tensor) -> Tensor:
+    r"""Logarithm of squareplus, :math:`\tfrac12 (s + \sqrt{s^2 + 4})`, on the raw score: no maximum is subtracted.
+
+    Its gradient tends to one for large scores, so that no edge comes to dominate.
+    """
+    return torch.asinh(score / 2)
+
+
+class Normaliser(ABC):
+    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of themselves.
+
+    :math:`\mu` is the edges' own measure (``edges.weight``).
+
+    Args:
+        link: :func:`softmax` or :func:`squareplus`.
+
+    Shapes:
+        ``score`` (m, h) -> (m, h).
+    """
+
+    def __init__(self, link: Link = softmax) -> None:
+        self.link = link
+
+    def __call__(self, score: Tensor, edges: Edges) -> Tensor:
+        log_weight = self.link(score)
+        if edges.weight is not None:
+            log_weight = log_weight + edges.weight.to(score.dtype).log()[:, None]
+        return torch.exp(log_weight - self.log_total(log_weight, edges))
+
+    @abstractmethod
+    def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
+        """Logarithm of what each edge's weight is divided by, (m, h)."""
+
+    @abstractmethod
+    def anchored(self, edges: Edges) -> Tensor:
+        """Whether the flow A z - z holds the term -z at each node, (n,): not where a node has no edge to balance it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self.link, '__name__', repr(self.link))})"
+
+
+class Rows(Normaliser):
+    r"""Over the edges entering each receiver, :math:`\sum_j a_{ij} = 1`, as the paper says: constants are stationary."""
+
+    def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
+        return spread(log_sum(log_weight, edges), edges)
+
+    def anchored(self, edges: Edges) -> Tensor:
+        return edges.in_degree() > 0
+
+
+class Columns(Normaliser):
+    r"""Over the edges leaving each sender, :math:`\sum_i a_{ij} = 1`: the transposed flow, which conserves mass."""
+
+    def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
+        return spread(log_sum(log_weight, edges, senders=True), edges, senders=True)
+
+    def anchored(self, edges: Edges) -> Tensor:
+        return edges.out_degree() > 0
+
+
+class Both(Normaliser):
+    r"""Balanced by the root of both sums, :math:`a_{ij} = w_{ij} / \sqrt{r_i c_j}`.
+
+    For constant scores this is the symmetrically normalised adjacency matrix.
+    """
+
+    def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
+        rows = spread(log_sum(log_weight, edges), edges)
+        columns = spread(log_sum(log_weight, edges, senders=True), edges, senders=True)
+        return 0.5 * (rows + columns)
+
+    def anchored(self, edges: Edges) -> Tensor:
+        return edges.in_degree() + edges.out_degree() > 0
+
+
+def log_sum(log_weight: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
+    r"""Logarithm of the weights summed at their receivers, or senders, from their logarithms; (m, h) -> (n, h).
+
+    Stable: the largest weight of each group is taken out first. Minus infinity where a node has no such edge.
+    """
+    group = edges.j if senders else edges.i
+    with torch.no_grad():
+        lowest = log_weight.new_full((edges.num_nodes, log_weight.shape[1]), -torch.inf)
+        largest = lowest.scatter_reduce(0, group[:, None].expand_as(log_weight), log_weight, "amax")
+    relative = torch.exp(log_weight - largest.index_select(0, group))
+    return largest + collect(relative, edges, senders=senders).log()

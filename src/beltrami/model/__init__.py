@@ -1,0 +1,7 @@
+"""Models: encoders, the evolution between them, and BLEND."""
+
+from beltrami.model.blend import BLEND, Inputs, Output
+from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.evolution import Evolution, Evolved
+
+__all__ = ["BLEND", "Inputs", "Output", "Encoder", "Decoder", "Evolution", "Evolved"]

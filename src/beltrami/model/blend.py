@@ -1,0 +1,121 @@
+"""BLEND: encode, evolve, decode."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from beltrami.errors import check_matrix
+from beltrami.graph import Edges, Sparse
+from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.evolution import Evolution
+from beltrami.scheme import Stats
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a model runs on, checked: features (n, f) and positions (n, p), dense or sparse, and the graph."""
+
+    x: Tensor | Sparse
+    edges: Edges
+    pos: Tensor | Sparse | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """Class scores (n, classes), the running cost to add to the loss, and the statistics of the solve."""
+
+    logits: Tensor
+    cost: Tensor
+    stats: Stats
+
+
+class BLEND(nn.Module):
+    r"""Beltrami neural diffusion.
+
+    .. math:: z(0) = (\phi(u_{in}), \psi(x_{in})), \quad z(T) = z(0) + \int_0^T \frac{\partial z}{\partial t} dt,
+        \quad y = \xi(z(T))
+
+    Args:
+        psi: feature encoder.
+        evolution: the flow, its stencil and its scheme.
+        xi: decoder.
+        phi: position encoder; None for a flow of features alone.
+        batch_norm: normalise each channel of z(0) over the nodes.
+
+    Shapes:
+        ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
+        sparse. In a loop, build ``Edges`` and ``Sparse`` once and pass them instead.
+    """
+
+    def __init__(
+        self,
+        psi: Encoder,
+        evolution: Evolution,
+        xi: Decoder,
+        *,
+        phi: Encoder | None = None,
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        self.psi, self.phi, self.evolution, self.xi = psi, phi, evolution, xi
+        self.norm = nn.BatchNorm1d(xi.linear.in_features) if batch_norm else None
+
+    def forward(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Tensor:
+        return self.run(self.prepare(x, edge_index, pos)).logits
+
+    def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
+        """Check the inputs and bring them into the form of the hot path: do it once before a loop over :meth:`run`."""
+        n = x.shape[0]
+        edges = edge_index if isinstance(edge_index, Edges) else Edges.build(edge_index, num_nodes=n)
+        if edges.num_nodes != n:
+            raise ValueError(f"`x` has {n} rows where the graph has {edges.num_nodes} nodes.")
+        if self.phi is None and pos is not None:
+            raise ValueError("this model has no position encoder phi: leave `pos` out, or build it with `phi`.")
+        if self.phi is not None and pos is None:
+            raise ValueError("this model has a position encoder phi: pass `pos`, or build it without `phi`.")
+        return Inputs(
+            x=_checked(x, "x", rows=n, columns=self.psi.linear.in_features),
+            edges=edges,
+            pos=None
+            if self.phi is None or pos is None
+            else _checked(pos, "pos", rows=n, columns=self.phi.linear.in_features),
+        )
+
+    def run(self, inputs: Inputs) -> Output:
+        """As :meth:`forward` on prepared inputs, with the running cost and the statistics of the solve."""
+        evolved = self.evolution.evolve(self.encode(inputs), inputs.edges)
+        return Output(self.xi(evolved.z), evolved.cost, evolved.stats)
+
+    def encode(self, inputs: Inputs) -> Tensor:
+        """z(0), positions first."""
+        z = self.psi(inputs.x)
+        if self.phi is not None:
+            z = torch.cat((self.phi(inputs.pos), z), dim=-1)
+        return z if self.norm is None else self.norm(z)
+
+    def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
+        """Class scores at each of the times ``ts``, increasing from 0, of all nodes or those of a mask or index.
+
+        Shapes:
+            -> (len(ts), n, classes).
+        """
+        ys = self.evolution.trajectory(self.encode(inputs), inputs.edges, ts).ys
+        logits: Tensor = self.xi(ys if nodes is None else ys[:, nodes])
+        return logits
+
+    @torch.no_grad()
+    def attention_spread(self, inputs: Inputs) -> float:
+        """How far the diffusivities at z(0) are from uniform; 0 for exactly uniform."""
+        z = self.encode(inputs)
+        return self.evolution.flow.diffusivity.spread(z, self.evolution.stencil(z, inputs.edges))
+
+
+def _checked(x: Tensor | Sparse, name: str, *, rows: int, columns: int) -> Tensor | Sparse:
+    if isinstance(x, Sparse):
+        if x.shape != (rows, columns):
+            raise ValueError(f"`{name}` has shape {x.shape} where ({rows}, {columns}) is expected.")
+        return x
+    check_matrix(x, name=name, rows=rows, columns=columns)
+    return x if x.layout == torch.strided else Sparse.of(x)

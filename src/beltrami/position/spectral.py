@@ -1,0 +1,52 @@
+"""Eigenvectors of the graph Laplacian as positions."""
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.linalg import eigsh
+from torch import Tensor
+
+from beltrami.graph import Edges
+from beltrami.graph.kernel import symmetric_weights
+from beltrami.position.base import Encoding
+
+SEED = 0  # of the eigensolver's start vector; the eigenvectors do not depend on it
+
+
+class LaplacianEigenvectors(Encoding):
+    r"""The ``channels`` smoothest non-constant eigenvectors of :math:`L = I - D^{-1/2} A D^{-1/2}`.
+
+    A dense, low-dimensional frame of the graph: the modes in which heat decays most slowly. Signs are fixed so that
+    each vector's entry of largest magnitude is positive.
+
+    Args:
+        channels: how many, d'.
+
+    Shapes:
+        -> (n, channels), columns of unit length scaled by :math:`\sqrt n`.
+    """
+
+    def __init__(self, channels: int) -> None:
+        if channels < 1:
+            raise ValueError(f"LaplacianEigenvectors needs `channels` at least 1; got {channels}.")
+        self.channels = channels
+
+    def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
+        n, wanted = edges.num_nodes, self.channels + 1
+        if wanted >= n:
+            raise ValueError(
+                f"LaplacianEigenvectors needs `channels` below the number of nodes less one; got {self.channels}, {n} nodes."
+            )
+        looped = edges.with_loops(1.0)
+        weights = symmetric_weights(looped).double().cpu().numpy()
+        j, i = looped.edge_index.cpu().numpy()
+        matrix = sp.csr_matrix((weights, (i, j)), shape=(n, n))
+        if wanted > n // 2:
+            values, vectors = np.linalg.eigh(matrix.toarray())
+        else:
+            start = np.random.default_rng(SEED).standard_normal(n)
+            values, vectors = eigsh(matrix, k=wanted, which="LA", v0=start, tol=1e-10)
+        smoothest = np.argsort(-values, kind="stable")[1:wanted]
+        frame = vectors[:, smoothest]
+        frame = frame * np.sign(frame[np.abs(frame).argmax(0), np.arange(self.channels)])
+        return torch.from_numpy(frame * np.sqrt(n)).float().to(edges.device)

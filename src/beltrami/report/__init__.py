@@ -1,0 +1,1 @@
+"""Reports: what people see of results."""

@@ -1,0 +1,52 @@
+"""Time: solvers, step controllers and adjoints for y' = f(t, y). Knows no graphs."""
+
+from beltrami.scheme.adaptor import TorchDiffEq
+from beltrami.scheme.adjoint import Checkpointed, Continuous, Direct
+from beltrami.scheme.base import (
+    Adjoint,
+    Controller,
+    Solution,
+    Solver,
+    State,
+    Stats,
+    Step,
+    TimeStepping,
+    VectorField,
+    Verdict,
+)
+from beltrami.scheme.controller import PID, ConstantSteps
+from beltrami.scheme.implicit import CrankNicolson, ImplicitEuler
+from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
+from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
+from beltrami.scheme.solve import Scheme, solve
+
+__all__ = [
+    "solve",
+    "Scheme",
+    "Solution",
+    "Stats",
+    "Euler",
+    "Midpoint",
+    "Heun",
+    "RK4",
+    "Bosh3",
+    "Dopri5",
+    "AdamsBashforth",
+    "AdamsMoulton",
+    "ImplicitEuler",
+    "CrankNicolson",
+    "ConstantSteps",
+    "PID",
+    "Direct",
+    "Checkpointed",
+    "Continuous",
+    "TorchDiffEq",
+    "TimeStepping",
+    "Solver",
+    "Controller",
+    "Adjoint",
+    "VectorField",
+    "State",
+    "Step",
+    "Verdict",
+]

@@ -1,0 +1,64 @@
+"""Somebody else's time stepping behind our door."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from beltrami.errors import SolverError
+from beltrami.scheme.adjoint import Continuous, Direct
+from beltrami.scheme.base import Adjoint, Solution, Stats, Tally, TimeStepping, VectorField, requiring_grad
+
+
+@dataclass(frozen=True)
+class TorchDiffEq(TimeStepping):
+    """A solver of torchdiffeq, to stand where a ``Scheme`` stands; needs ``pip install beltrami[torchdiffeq]``.
+
+    Its ``Continuous`` integrates y backwards along with the adjoint, over the whole of each interval: for diffusion
+    keep these short. Steps are not counted, evaluations are.
+
+    Args:
+        method: torchdiffeq's name of the solver, such as ``"dopri5"``.
+        rtol, atol: tolerances.
+        step_size: for its solvers of constant steps.
+        adjoint: ``Direct()`` for ``odeint``, ``Continuous()`` for ``odeint_adjoint``.
+    """
+
+    method: str
+    rtol: float
+    atol: float
+    step_size: float | None = None
+    adjoint: Adjoint = Direct()  # noqa: RUF009 - frozen and empty, so it may be shared
+
+    def __post_init__(self) -> None:
+        if self.adjoint not in (Direct(), Continuous()):
+            raise ValueError(f"torchdiffeq has the adjoints Direct() and Continuous(); got {self.adjoint!r}.")
+
+    def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
+        try:
+            from torchdiffeq import odeint, odeint_adjoint
+        except ImportError as missing:
+            raise ImportError("TorchDiffEq needs torchdiffeq: pip install beltrami[torchdiffeq].") from missing
+        stats = Stats()
+        field = Tally(f, stats)
+        problem = (lambda t, y: field(float(t.detach()), y)), y0, torch.tensor(ts, dtype=y0.dtype, device=y0.device)
+        options = None if self.step_size is None else {"step_size": self.step_size}
+        try:
+            if self.adjoint == Direct():
+                ys = odeint(*problem, rtol=self.rtol, atol=self.atol, method=self.method, options=options)
+            else:
+                ys = odeint_adjoint(
+                    *problem,
+                    rtol=self.rtol,
+                    atol=self.atol,
+                    method=self.method,
+                    options=options,
+                    adjoint_params=requiring_grad(params),
+                )
+        except AssertionError as failure:
+            raise SolverError(
+                f"torchdiffeq's {self.method} failed between t={ts[0]:.6g} and {ts[-1]:.6g}: {failure}. "
+                "Try looser tolerances or a smaller `step_size`."
+            ) from failure
+        field.backward = True
+        return Solution(ys, stats)

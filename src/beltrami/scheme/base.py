@@ -1,0 +1,163 @@
+"""What a scheme is made of: solvers take a step, controllers judge it, adjoints differentiate the whole march.
+
+The problem is always y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape and ``t`` a Python float.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from beltrami.scheme.solve import Scheme
+
+VectorField: TypeAlias = Callable[[float, Tensor], Tensor]
+State: TypeAlias = tuple[Tensor, ...]
+
+
+class Step(NamedTuple):
+    """One step y0 -> y1 and what may be asked about it; what nobody asks for is never computed.
+
+    Args:
+        y1: the state at ``t1``.
+        error: gives the local error estimate, without a graph; None where the solver has none.
+        state: what the solver wants to remember for its next step.
+        interpolate: the state at a time within the step.
+    """
+
+    y1: Tensor
+    error: Callable[[], Tensor] | None
+    state: State
+    interpolate: Callable[[float], Tensor]
+
+
+class Solver(ABC):
+    """A one-step map y0 -> y1, possibly with memory.
+
+    Attributes:
+        order: p, where the error at a fixed time is O(dt^p).
+        error_order: q, where the error estimate is O(dt^(q+1)); None without an estimate.
+        equal_steps: whether all steps must be of one length.
+    """
+
+    order: int
+    error_order: ClassVar[int | None] = None
+    equal_steps: ClassVar[bool] = False
+
+    @abstractmethod
+    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
+        """The memory before the first step."""
+
+    @abstractmethod
+    def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
+        """Carry ``y0`` from ``t0`` to ``t1``."""
+
+
+class Verdict(NamedTuple):
+    """What a controller thinks of a step: take it or not, how long the next should be, and its own memory."""
+
+    accept: bool
+    dt: float
+    memory: tuple[float, ...] = ()
+
+
+class Controller(ABC):
+    """Chooses the lengths of steps. Stateless: what it remembers travels in its verdicts."""
+
+    @property
+    @abstractmethod
+    def varies(self) -> bool:
+        """Whether steps may differ in length; such a controller needs an error estimate and looks at every step."""
+
+    @abstractmethod
+    def start(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+        """The length of the first step of a march from ``t0`` to ``t1``."""
+
+    @abstractmethod
+    def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
+        """Accept or refuse a step of length ``dt`` from ``y0``."""
+
+    @abstractmethod
+    def resume(self, dt: float) -> "Controller":
+        """The same controller, to go on where a march ended: ``dt`` is its ``Stats.last_dt``."""
+
+
+@dataclass
+class Stats:
+    """What a solve cost; the backward counts are filled in when ``backward`` runs.
+
+    Args:
+        evaluations: of the vector field, going forward.
+        backward_evaluations: of the vector field, for the gradients.
+        accepted: steps taken.
+        rejected: steps tried in vain.
+        last_dt: the step the controller would take next, for ``Controller.resume``.
+    """
+
+    evaluations: int = 0
+    backward_evaluations: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    last_dt: float = 0.0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The states at the times asked for, and what they cost.
+
+    Shapes:
+        ``ys`` (len(ts), *y.shape), beginning with ``y0`` itself.
+    """
+
+    ys: Tensor
+    stats: Stats
+
+
+class Adjoint(ABC):
+    """How the gradient of a solve is found; the values are the same for all."""
+
+    @abstractmethod
+    def run(
+        self, f: VectorField, y0: Tensor, ts: tuple[float, ...], scheme: "Scheme", params: tuple[Tensor, ...]
+    ) -> Solution:
+        """Solve, so that gradients reach ``y0`` and ``params``."""
+
+
+class TimeStepping(ABC):
+    """Whatever can stand behind ``solve``: a ``Scheme`` of ours, or an adaptor to somebody else's."""
+
+    @abstractmethod
+    def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
+        """Solve at the times ``ts``, which ``solve`` has checked."""
+
+
+class Tally:
+    """A vector field that counts its evaluations in ``stats`` and refuses slopes unlike the state.
+
+    Evaluations count as backward ones once ``backward`` is set.
+    """
+
+    def __init__(self, f: VectorField, stats: Stats, *, backward: bool = False) -> None:
+        self.f = f
+        self.stats = stats
+        self.backward = backward
+
+    def __call__(self, t: float, y: Tensor) -> Tensor:
+        if self.backward:
+            self.stats.backward_evaluations += 1
+        else:
+            self.stats.evaluations += 1
+        dy = self.f(t, y)
+        if dy.shape != y.shape or dy.dtype != y.dtype:
+            raise ValueError(
+                f"the vector field must return what it is given, {tuple(y.shape)} of {y.dtype}; "
+                f"it returned {tuple(dy.shape)} of {dy.dtype}."
+            )
+        return dy
+
+
+def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Those of the tensors that gradients can reach."""
+    return tuple(x for x in tensors if x.requires_grad)

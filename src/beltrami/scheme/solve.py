@@ -1,0 +1,101 @@
+"""The public door: a scheme, and `solve`."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.func import debug_unwrap
+
+from beltrami.scheme.adjoint.direct import Direct
+from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, TimeStepping, VectorField
+
+
+@dataclass(frozen=True)
+class Scheme(TimeStepping):
+    """The discretisation of time: ``Scheme(Dopri5(), PID(rtol=1e-4, atol=1e-6))``.
+
+    Args:
+        solver: takes the steps.
+        controller: chooses their lengths.
+        adjoint: finds the gradient.
+        max_steps: how many steps may be tried, accepted or not, before giving up.
+    """
+
+    solver: Solver
+    controller: Controller
+    adjoint: Adjoint = Direct()  # noqa: RUF009 - frozen and empty, so it may be shared
+    max_steps: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.max_steps < 1:
+            raise ValueError(f"Scheme needs `max_steps` of at least one; got {self.max_steps}.")
+        if not self.controller.varies:
+            return
+        name = type(self.controller).__name__
+        if self.solver.equal_steps:
+            raise ValueError(f"{self.solver!r} takes steps of one length only and cannot go with {name}: {_ADVICE}")
+        if self.solver.error_order is None:
+            raise ValueError(f"{self.solver!r} has no error estimate, and {name} needs one: {_ADVICE}")
+
+    def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
+        return self.adjoint.run(f, y0, ts, self, params)
+
+
+_ADVICE = "use ConstantSteps, or a solver such as Dopri5, Bosh3 or Heun."
+
+
+def solve(
+    f: VectorField, y0: Tensor, ts: Sequence[float], scheme: TimeStepping, params: Sequence[Tensor] = ()
+) -> Solution:
+    """Solve y' = f(t, y), y(ts[0]) = y0.
+
+    Steps do not stop at the times between the first and the last; the states there are interpolated. Works under
+    ``torch.func.vmap`` with explicit solvers and ``Direct``; all of the batch then share their steps.
+
+    Args:
+        f: the vector field, ``f(t: float, y: Tensor) -> Tensor`` of y's shape and type.
+        y0: the state at ``ts[0]``, of any shape.
+        ts: strictly increasing times at which the state is wanted.
+        scheme: the discretisation of time.
+        params: the tensors inside ``f`` to which gradients should go, leaves or not. ``Checkpointed`` and
+            ``Continuous`` see no others; ``Direct`` finds them by itself.
+
+    Shapes:
+        ``y0`` (...) -> ``ys`` (len(ts), ...).
+
+    Raises:
+        SolverError: if time stepping fails.
+    """
+    times = tuple(float(t) for t in ts)
+    _check_times(times)
+    _check_state(y0)
+    return scheme.run(f, y0, times, tuple(params))
+
+
+def _check_times(ts: tuple[float, ...]) -> None:
+    if len(ts) < 2:
+        raise ValueError(f"`ts` needs at least two times, where to begin and where to end; got {list(ts)}.")
+    if not all(math.isfinite(t) for t in ts):
+        raise ValueError(f"`ts` must be finite; got {list(ts)}.")
+    if ts[-1] <= ts[0]:
+        what = "negative time" if ts[-1] < ts[0] else "a time of zero"
+        raise ValueError(
+            f"`ts` asks for integration over {what}, from {ts[0]} to {ts[-1]}: let it end later than it begins; "
+            "to go back in time, give solve the field -f(-t, y)."
+        )
+    for before, after in pairwise(ts):
+        if after <= before:
+            raise ValueError(f"`ts` must increase strictly; got {after} after {before}. Sort it, drop what is double.")
+
+
+def _check_state(y0: Tensor) -> None:
+    if not y0.dtype.is_floating_point:
+        raise ValueError(f"`y0` must be floating point; got {y0.dtype}. Try `y0.float()`.")
+    if y0.numel() == 0:
+        raise ValueError(f"`y0` is empty: its shape is {tuple(y0.shape)}; at least one value is needed.")
+    finite = debug_unwrap(torch.isfinite(y0))
+    if not bool(finite.all()):
+        raise ValueError(f"`y0` holds {int((~finite).sum())} values that are NaN or infinite: clean them first.")

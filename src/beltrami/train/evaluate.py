@@ -1,0 +1,82 @@
+"""Evaluation: accuracy along the trajectory, the best terminal time by validation, and the one reading of the test set."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from beltrami.data import Split
+from beltrami.model import BLEND, Inputs
+
+
+@dataclass(frozen=True, order=True)
+class Reading:
+    """Validation accuracy at a time of the flow; ordered by accuracy, then by the smaller loss."""
+
+    accuracy: float
+    minus_loss: float
+    time: float
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """The times at which validation looks: from T / ``resolution`` to ``multiple`` T.
+
+    Args:
+        multiple: how far beyond the terminal time T to look; 1 for T alone.
+        resolution: readings per T.
+        patience: readings without improvement after which the rest is not looked at.
+    """
+
+    multiple: float = 3.0
+    resolution: int = 8
+    patience: int = 12
+
+    def __post_init__(self) -> None:
+        if not self.multiple >= 1 or self.resolution < 1 or self.patience < 1:
+            raise ValueError(
+                "Horizon needs `multiple`, `resolution` and `patience` at least 1; "
+                f"got {self.multiple}, {self.resolution}, {self.patience}."
+            )
+
+    def times(self, time: float) -> tuple[float, ...]:
+        if self.multiple == 1:
+            return (time,)
+        last = int(self.multiple * self.resolution)
+        return tuple(time if k == self.resolution else time * k / self.resolution for k in range(1, last + 1))
+
+
+def accuracy(logits: Tensor, y: Tensor) -> float:
+    """Share of rows whose largest score is at the class; (n, classes), (n,)."""
+    return float((logits.argmax(-1) == y).float().mean()) if len(y) else 0.0
+
+
+@torch.no_grad()
+def validate(model: BLEND, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon) -> Reading:
+    """The best reading of the validation nodes over the times of ``horizon``."""
+    model.eval()
+    ts = horizon.times(model.evolution.time)
+    logits = model.logits_along(inputs, (0.0, *ts), nodes=split.val)[1:]  # (len(ts), val, classes)
+    target = y[split.val]
+    right = (logits.argmax(-1) == target).float().mean(-1)
+    loss = F.cross_entropy(logits.movedim(-1, 1), target.expand(len(ts), -1), reduction="none").mean(-1)
+    readings = [Reading(a, -b, t) for a, b, t in zip(right.tolist(), loss.tolist(), ts, strict=True)]
+    best, since = readings[0], 0
+    for reading in readings[1:]:
+        best, since = (reading, 0) if reading > best else (best, since + 1)
+        if since >= horizon.patience:
+            break
+    return best
+
+
+@torch.no_grad()
+def predict(model: BLEND, inputs: Inputs, *, time: float) -> Tensor:
+    """Class scores of every node with the flow stopped at ``time``, (n, classes)."""
+    model.eval()
+    return model.logits_along(inputs, (0.0, time))[-1]
+
+
+def read_test(logits: Tensor, y: Tensor, split: Split) -> float:
+    """Test accuracy. The only code that looks at the labels of test nodes: call it once, after every choice is made."""
+    return accuracy(logits[split.test], y[split.test])

@@ -1,0 +1,83 @@
+"""RunResult: what one run found, as JSON."""
+
+import json
+import os
+import platform
+import tempfile
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import beltrami
+from beltrami.errors import DataError
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One trained model and how it was judged. Accuracies are percentages; times of the flow are its own units."""
+
+    dataset: str
+    recipe: str
+    seed: int
+    split: dict[str, Any]
+    val_accuracy: float
+    test_accuracy: float
+    best_time: float
+    best_epoch: int
+    epochs: int
+    train_seconds: float
+    evaluations: dict[str, int]
+    parameters: int
+    attention_spread: float
+    device: str
+    versions: dict[str, str]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)
+
+    @staticmethod
+    def read(path: Path) -> "RunResult":
+        """Read a result file; a :class:`DataError` says what is wrong with it."""
+        try:
+            values = json.loads(path.read_text())
+        except FileNotFoundError:
+            raise DataError(f"no result file at {path}: was the run finished? Train it again.") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"the result file {path} cannot be read ({error}): train the run again.") from None
+        wanted = {field.name for field in fields(RunResult)}
+        if not isinstance(values, dict) or set(values) != wanted:
+            here = set(values) if isinstance(values, dict) else set()
+            odd = ", ".join(sorted(wanted ^ here)) or "no object"
+            raise DataError(
+                f"the result file {path} is not one of ours (missing or foreign: {odd}): train the run again."
+            )
+        return RunResult(**values)
+
+
+def versions() -> dict[str, str]:
+    """The versions a result depends on."""
+    return {
+        "beltrami": beltrami.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+    }
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: beside its place first, then moved there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,59 @@
+"""The real files give the paper's table of datasets, and what PyG reads from them."""
+
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from beltrami.data import CATALOGUE, Dataset, make_split
+from beltrami.data.source import data_folder
+
+pytestmark = pytest.mark.data
+REAL = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
+Real = Callable[[str], Dataset]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_largest_component_has_the_size_in_the_paper(real: Real, name: str) -> None:
+    data, facts = real(name).largest_component(), CATALOGUE[name]
+    found = (data.num_nodes, data.num_edges, data.num_features, data.num_classes)
+    assert found == (facts.nodes, facts.edges, facts.features, facts.classes)
+    split = make_split(data, protocol="digl", seed=0)
+    assert int(split.train.sum()) == 20 * facts.classes
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer", "pubmed"])
+def test_published_masks_have_the_published_sizes(real: Real, name: str) -> None:
+    data = real(name)
+    split = make_split(data, protocol="planetoid", seed=0)
+    assert torch.bincount(data.y[split.train]).tolist() == [20] * data.num_classes
+    assert (int(split.val.sum()), int(split.test.sum())) == (500, 1000)
+
+
+@pytest.mark.parametrize(("name", "title"), [("cora", "Cora"), ("citeseer", "CiteSeer"), ("photo", "Photo")])
+def test_pyg_reads_the_same(real: Real, tmp_path: Path, name: str, title: str) -> None:
+    ours, folder = real(name), data_folder()
+    assert folder is not None
+    shutil.copytree(folder / title / "raw", tmp_path / title / "raw", copy_function=shutil.copyfile)
+    theirs = read_with_pyg(tmp_path, title)
+    assert torch.equal(ours.x, theirs.x)
+    assert torch.equal(ours.y, theirs.y)
+    j, i = theirs.edge_index
+    order = (j * ours.num_nodes + i).argsort()
+    assert torch.equal(ours.edge_index, theirs.edge_index[:, order])
+    if ours.published is not None:
+        assert torch.equal(ours.published.train, theirs.train_mask)
+        assert torch.equal(ours.published.val, theirs.val_mask)
+        assert torch.equal(ours.published.test, theirs.test_mask)
+
+
+def read_with_pyg(root: Path, title: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch_geometric.datasets import Amazon, Planetoid
+
+        return Amazon(str(root), title)[0] if title == "Photo" else Planetoid(str(root), title)[0]
