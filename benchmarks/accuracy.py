@@ -19,7 +19,9 @@ from beltrami.experiment import override, recipe, run
 from beltrami.train import write_atomically
 
 
-def one(seed: int, *, name: str, dataset: str, protocol: str | None, settings: list[str], device: str) -> dict[str, Any]:
+def one(
+    seed: int, *, name: str, dataset: str, protocol: str | None, settings: list[str], device: str
+) -> dict[str, Any]:
     """The result of one seed, with the settings it was run with."""
     import torch
 

@@ -54,8 +54,9 @@ def train(
 ) -> None:
     """Train a model on a dataset and report its accuracy.
 
-    Epoch and terminal time are chosen on the validation nodes; test labels are read once, at the end. The run leaves
-    `result.json`, `model.safetensors` and `config.json` in the folder of `--out` (by default `runs/DATASET-RECIPE-SEED`).
+    Epoch and terminal time are chosen on the validation nodes; test labels are read once, at the end. The run
+    leaves `result.json`, `model.safetensors` and `config.json` in the folder of `--out`, by default
+    `runs/DATASET-RECIPE-SEED`.
 
     Examples:
 

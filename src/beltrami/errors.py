@@ -50,7 +50,8 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
     if low < 0 or high >= num_nodes:
         wrong = low if low < 0 else high
         raise ValueError(
-            f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: indices run from 0 to {num_nodes - 1}."
+            f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: "
+            f"indices run from 0 to {num_nodes - 1}."
         )
 
 

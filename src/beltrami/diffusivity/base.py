@@ -84,7 +84,8 @@ class Projection(nn.Module):
         return self._heads(self.key(z)), self._heads(self.query(z))
 
     def _heads(self, projected: Tensor) -> Tensor:
-        return projected.unflatten(-1, (self.heads, -1))
+        heads: Tensor = projected.unflatten(-1, (self.heads, -1))
+        return heads
 
 
 def edge_distance2(p: Tensor, q: Tensor, edges: Edges) -> Tensor:

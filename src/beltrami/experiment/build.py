@@ -61,17 +61,17 @@ T = TypeVar("T")
 
 LINKS = {"softmax": softmax, "squareplus": squareplus}
 NORMALISERS: dict[str, type[Normaliser]] = {"rows": Rows, "columns": Columns, "both": Both}
-SOLVERS: dict[str, Callable[[], Solver]] = {
-    "euler": Euler,
-    "midpoint": Midpoint,
-    "heun": Heun,
-    "rk4": RK4,
-    "bosh3": Bosh3,
-    "dopri5": Dopri5,
-    "adams-bashforth": AdamsBashforth,
-    "adams-moulton": AdamsMoulton,
-    "implicit-euler": ImplicitEuler,
-    "crank-nicolson": CrankNicolson,
+SOLVERS: dict[str, Callable[[SchemeConfig], Solver]] = {
+    "euler": lambda config: Euler(),
+    "midpoint": lambda config: Midpoint(),
+    "heun": lambda config: Heun(),
+    "rk4": lambda config: RK4(),
+    "bosh3": lambda config: Bosh3(),
+    "dopri5": lambda config: Dopri5(),
+    "adams-bashforth": lambda config: AdamsBashforth(),
+    "adams-moulton": lambda config: AdamsMoulton(),
+    "implicit-euler": lambda config: ImplicitEuler(rtol=config.rtol / 10, atol=config.atol / 10),
+    "crank-nicolson": lambda config: CrankNicolson(rtol=config.rtol / 10, atol=config.atol / 10),
 }
 OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -132,7 +132,7 @@ def build_stencil(config: FlowConfig) -> Stencil:
 def build_scheme(config: SchemeConfig) -> Scheme:
     def stepping(solver: str, dt: float | None, adjoint: Adjoint) -> Scheme:
         controller: Controller = PID(rtol=config.rtol, atol=config.atol) if dt is None else ConstantSteps(dt)
-        return Scheme(_named("scheme.solver", solver, SOLVERS)(), controller, adjoint, max_steps=config.max_steps)
+        return Scheme(_named("scheme.solver", solver, SOLVERS)(config), controller, adjoint, max_steps=config.max_steps)
 
     adjoints: dict[str, Callable[[], Adjoint]] = {
         "direct": Direct,

@@ -39,8 +39,10 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class DiffusivityConfig:
-    """The weights a: ``score`` uniform, scaled-dot, cosine, pearson, exp-kernel or additive; ``link`` softmax or squareplus;
-    ``over`` rows, columns or both; ``start`` xavier or constant (then ``start_value``); ``d_k`` null for the head's width.
+    """The weights a.
+
+    ``score``: uniform, scaled-dot, cosine, pearson, exp-kernel or additive. ``link``: softmax or squareplus. ``over``:
+    rows, columns or both. ``start``: xavier, or constant at ``start_value``. ``d_k``: null for the head's width.
     """
 
     score: str = "scaled-dot"
@@ -55,8 +57,11 @@ class DiffusivityConfig:
 
 @dataclass(frozen=True)
 class FlowConfig:
-    """The equation: ``frozen`` attention at z(0) or live; learnable ``rate`` alpha and ``source`` beta z(0); the weight of
-    self-``loops`` (0 for none); weights of the ``kinetic`` and ``jacobian`` costs."""
+    """The equation.
+
+    ``frozen``: attention at z(0), or live at z(t). ``rate``: learnable alpha. ``source``: learnable beta z(0).
+    ``loops``: the weight of self-loops, 0 for none. ``kinetic``, ``jacobian``: the weights of the running costs.
+    """
 
     frozen: bool = True
     rate: bool = True
@@ -68,10 +73,10 @@ class FlowConfig:
 
 @dataclass(frozen=True)
 class SchemeConfig:
-    """Time stepping to ``time``: by constant steps of ``dt``, or adaptive by ``rtol`` and ``atol`` where ``dt`` is null.
+    """Time stepping to ``time``: constant steps of ``dt``, or adaptive by ``rtol`` and ``atol`` where ``dt`` is null.
 
-    ``adjoint``: direct, checkpointed or continuous, the last by ``backward`` (a solver, with ``backward_dt`` or the same
-    tolerances; null for the forward scheme).
+    ``adjoint``: direct, checkpointed or continuous, the last by ``backward`` (a solver, with ``backward_dt`` or the
+    same tolerances; null for the forward scheme). Implicit solvers solve their equations to a tenth of the tolerances.
     """
 
     solver: str = "dopri5"

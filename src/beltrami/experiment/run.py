@@ -62,7 +62,7 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     encoding = build_encoding(config.position)
     generator = torch.Generator().manual_seed(config.seed)
-    pos = None if encoding is None else _sparse_where_it_pays(encoding(edges, generator)).to(device)
+    pos = None if encoding is None else _sparse_where_it_pays(encoding(edges.to(device), generator)).to(device)
     return Problem(
         dataset=dataset.to(device),
         split=split.to(device),

@@ -39,7 +39,7 @@ def override(config: RunConfig, assignments: Sequence[str]) -> RunConfig:
     return config
 
 
-def setting_names(kind: type = RunConfig, *, prefix: str = "") -> list[str]:
+def setting_names(kind: Any = RunConfig, *, prefix: str = "") -> list[str]:
     """The dotted names of all settings."""
     names = []
     for name, hint in get_type_hints(kind).items():
@@ -62,10 +62,7 @@ def _replace(group: T, path: list[str], text: str, full: str) -> T:
     hints = get_type_hints(type(group))
     if name not in hints or bool(rest) != is_dataclass(hints[name]):
         raise UnknownName("setting", full, setting_names())
-    if rest:
-        value = _replace(getattr(group, name), rest, text, full)
-    else:
-        value = _typed(hints[name], _literal(text), full)
+    value = _replace(getattr(group, name), rest, text, full) if rest else _typed(hints[name], _literal(text), full)
     return replace(group, **{name: value})  # type: ignore[type-var]
 
 

@@ -41,7 +41,7 @@ class Kinetic(Cost):
 
 
 class JacobianNorm(Cost):
-    r"""Frobenius norm of the Jacobian :math:`\int_0^T \tfrac1d \|\nabla f(z(t))\|_F^2 dt`: prefers fields easy to solve.
+    r"""Frobenius norm of the Jacobian :math:`\int_0^T \tfrac1d \|\nabla f(z(t))\|_F^2 dt`: prefers easy fields.
 
     Hutchinson's estimate: :math:`\|\epsilon^\top \nabla f\|^2` for one noise direction :math:`\epsilon`, normal and
     held for the whole solve, has the squared Frobenius norm as its mean.

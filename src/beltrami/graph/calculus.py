@@ -20,7 +20,7 @@ def divergence(g: Tensor, edges: Edges) -> Tensor:
 
 
 def laplacian(z: Tensor, a: Tensor, edges: Edges) -> Tensor:
-    r"""Right-hand side of eq. (7), :math:`\mathrm{div}(a \nabla z)_i = \sum_j a_{ij} (z_j - z_i)`; (n, d), (m,) -> (n, d).
+    r"""Right-hand side of eq. (7), :math:`\mathrm{div}(a \nabla z)_i = \sum_j a_{ij} (z_j - z_i)`; (n, d) -> (n, d).
 
     Computed as :math:`A z - \mathrm{diag}(A 1) z`, so that nothing of size (m, d) is made.
     """

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from beltrami.graph.edges import Compressed, pointers
-from beltrami.graph.ops import reference, sparse
+from beltrami.graph.ops import backend
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Sparse:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """(r, c) @ (c, d) -> (r, d)."""
-        out: Tensor = _Product.apply(dense, self)
+        out: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return out
 
     def drop(self, p: float) -> "Sparse":
@@ -65,8 +65,7 @@ class _Product(Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
-        spmm = (sparse if dense.dtype in sparse.DTYPES else reference).spmm
-        return spmm(matrix.rows, matrix.values, dense)
+        return backend.spmm(matrix.rows, matrix.values, dense)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None]:

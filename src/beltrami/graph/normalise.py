@@ -65,7 +65,7 @@ class Normaliser(ABC):
 
 
 class Rows(Normaliser):
-    r"""Over the edges entering each receiver, :math:`\sum_j a_{ij} = 1`, as the paper says: constants are stationary."""
+    r"""Over the edges entering each receiver, :math:`\sum_j a_{ij} = 1`, as in the paper: constants are stationary."""
 
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
         return spread(log_sum(log_weight, edges), edges)

@@ -93,7 +93,8 @@ class BLEND(nn.Module):
         z = self.psi(inputs.x)
         if self.phi is not None:
             z = torch.cat((self.phi(inputs.pos), z), dim=-1)
-        return z if self.norm is None else self.norm(z)
+        z0: Tensor = z if self.norm is None else self.norm(z)
+        return z0
 
     def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
         """Class scores at each of the times ``ts``, increasing from 0, of all nodes or those of a mask or index.

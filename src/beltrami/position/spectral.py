@@ -35,7 +35,8 @@ class LaplacianEigenvectors(Encoding):
         n, wanted = edges.num_nodes, self.channels + 1
         if wanted >= n:
             raise ValueError(
-                f"LaplacianEigenvectors needs `channels` below the number of nodes less one; got {self.channels}, {n} nodes."
+                f"LaplacianEigenvectors needs `channels` below the number of nodes less one; "
+                f"got {self.channels}, {n} nodes."
             )
         looped = edges.with_loops(1.0)
         weights = symmetric_weights(looped).double().cpu().numpy()

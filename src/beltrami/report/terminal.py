@@ -91,7 +91,7 @@ def _facts(result: RunResult) -> dict[str, str]:
     split = result.split
     return {
         "dataset": f"{result.dataset}, split {split['protocol']} {split['seed']} ({split['hash']})",
-        "terminal time": f"{result.best_time:.3g}, chosen on validation at epoch {result.best_epoch} of {result.epochs}",
+        "terminal time": f"{result.best_time:.3g}, by validation, at epoch {result.best_epoch} of {result.epochs}",
         "attention spread": f"{result.attention_spread:.3f}",
         "evaluations of f": f"{result.evaluations['forward']:,} forward, {result.evaluations['backward']:,} backward",
         "parameters": f"{result.parameters:,}",

@@ -1,9 +1,11 @@
 """Somebody else's time stepping behind our door."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import Node, get_gradient_edge
 
 from beltrami.errors import SolverError
 from beltrami.scheme.adjoint import Continuous, Direct
@@ -41,20 +43,17 @@ class TorchDiffEq(TimeStepping):
             raise ImportError("TorchDiffEq needs torchdiffeq: pip install beltrami[torchdiffeq].") from missing
         stats = Stats()
         field = Tally(f, stats)
-        problem = (lambda t, y: field(float(t.detach()), y)), y0, torch.tensor(ts, dtype=y0.dtype, device=y0.device)
-        options = None if self.step_size is None else {"step_size": self.step_size}
+        solve = odeint if self.adjoint == Direct() else partial(odeint_adjoint, adjoint_params=_independent(params))
         try:
-            if self.adjoint == Direct():
-                ys = odeint(*problem, rtol=self.rtol, atol=self.atol, method=self.method, options=options)
-            else:
-                ys = odeint_adjoint(
-                    *problem,
-                    rtol=self.rtol,
-                    atol=self.atol,
-                    method=self.method,
-                    options=options,
-                    adjoint_params=requiring_grad(params),
-                )
+            ys = solve(
+                lambda t, y: field(float(t.detach()), y),
+                y0,
+                torch.tensor(ts, dtype=y0.dtype, device=y0.device),
+                rtol=self.rtol,
+                atol=self.atol,
+                method=self.method,
+                options={"norm": _norm} if self.step_size is None else {"step_size": self.step_size},
+            )
         except AssertionError as failure:
             raise SolverError(
                 f"torchdiffeq's {self.method} failed between t={ts[0]:.6g} and {ts[-1]:.6g}: {failure}. "
@@ -62,3 +61,30 @@ class TorchDiffEq(TimeStepping):
             ) from failure
         field.backward = True
         return Solution(ys, stats)
+
+
+def _norm(x: Tensor) -> Tensor:
+    """Root mean square, without a graph: step sizes are constants. Else their derivative, which for a field that
+    depends on time is only half there, would spoil the gradient."""
+    return x.detach().square().mean().sqrt()
+
+
+def _independent(params: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Those that gradients can reach; refused where one was computed from another, as torchdiffeq's adjoint would
+    count what flows between them twice."""
+    reached = requiring_grad(params)
+    nodes = [get_gradient_edge(p).node for p in reached]
+    ahead = [parent for node in nodes for parent, _ in node.next_functions]
+    seen: set[Node] = set()
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        if node in nodes:
+            raise ValueError(
+                f"with TorchDiffEq and Continuous() no tensor of `params` may be computed from another, and number "
+                f"{nodes.index(node)} is behind one of the others: leave one of the two out, or use a Scheme."
+            )
+        seen.add(node)
+        ahead += [parent for parent, _ in node.next_functions]
+    return reached

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -102,6 +103,14 @@ class Stats:
     rejected: int = 0
     last_dt: float = 0.0
 
+    def add(self, other: "Stats") -> None:
+        """Count another solve in."""
+        self.evaluations += other.evaluations
+        self.backward_evaluations += other.backward_evaluations
+        self.accepted += other.accepted
+        self.rejected += other.rejected
+        self.last_dt = other.last_dt
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -161,3 +170,11 @@ class Tally:
 def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Those of the tensors that gradients can reach."""
     return tuple(x for x in tensors if x.requires_grad)
+
+
+def refuse_second_derivative(what: str) -> None:
+    """For the top of a backward pass that cannot be differentiated in its turn; a silent zero would be worse."""
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            f"{what} has no second derivative: do without `create_graph`, or use an explicit solver with Direct()."
+        )

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from beltrami.scheme.base import Solver, State, Step, VectorField
+from beltrami.scheme.base import Solver, State, Step, VectorField, refuse_second_derivative
 from beltrami.scheme.interpolant import Linear
 from beltrami.scheme.newton import Newton
 
@@ -116,8 +115,8 @@ class _Root(torch.autograd.Function):
         return y.view_as(y)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor]:
+        refuse_second_derivative("an implicit step")
         (y,) = ctx.saved_tensors
         return None, None, ctx.transposed(y, gradient)
 

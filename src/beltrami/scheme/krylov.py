@@ -39,11 +39,13 @@ def gmres(
     size = norm(r)
     target, residual = rtol * size, size
     for _ in range(max_restarts):
-        if not residual > target or not math.isfinite(residual):
+        if not residual > target:
             break
         x = x + _cycle(flat, r, residual, target, restart)
         r = b.flatten() - flat(x)
-        residual = norm(r)
+        before, residual = residual, norm(r)
+        if not residual < before:  # stalled for good, as the next cycle would do the same again
+            break
     return Solved(x.view(shape), residual, residual <= target)
 
 
@@ -55,6 +57,7 @@ def norm(x: Tensor) -> float:
 def _cycle(matvec: Callable[[Tensor], Tensor], r: Tensor, beta: float, target: float, restart: int) -> Tensor:
     """The correction in span(r, A r, ...) that makes the residual smallest."""
     m = min(restart, r.numel())
+    eps = 10.0 * torch.finfo(r.dtype).eps
     basis = r.new_empty(m + 1, r.numel())
     basis[0] = r / beta
     triangle: list[list[float]] = []  # columns of the Hessenberg matrix, made triangular by the rotations
@@ -62,16 +65,18 @@ def _cycle(matvec: Callable[[Tensor], Tensor], r: Tensor, beta: float, target: f
     g = [beta]
     for k in range(m):
         w, column = _arnoldi(matvec(basis[k]), basis[: k + 1])
-        below = column.pop()
+        size, below = math.hypot(*column), column.pop()
         for i, (c, s) in enumerate(rotations):
             column[i], column[i + 1] = c * column[i] + s * column[i + 1], c * column[i + 1] - s * column[i]
         length = math.hypot(column[k], below)
-        c, s = (column[k] / length, below / length) if length > 0.0 else (1.0, 0.0)
+        if not length > eps * size:  # A is singular on this space, which has nothing more to give
+            break
+        c, s = column[k] / length, below / length
         column[k] = length
         rotations.append((c, s))
         triangle.append(column)
         g[k:] = [c * g[k], -s * g[k]]
-        if not abs(g[k + 1]) > target or not below > 1e-14 * length:
+        if not abs(g[k + 1]) > target or not below > eps * size:
             break
         basis[k + 1] = w / below
     coefficients = _back_substitution(triangle, g)
@@ -95,5 +100,5 @@ def _back_substitution(columns: Sequence[Sequence[float]], g: Sequence[float]) -
     x = [0.0] * len(columns)
     for i in reversed(range(len(columns))):
         rest = g[i] - sum(columns[j][i] * x[j] for j in range(i + 1, len(columns)))
-        x[i] = rest / columns[i][i] if columns[i][i] else 0.0
+        x[i] = rest / columns[i][i]
     return x

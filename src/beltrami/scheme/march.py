@@ -44,51 +44,61 @@ def march(f: VectorField, y0: Tensor, t0: float, t1: float, scheme: "Scheme", st
     state = solver.init(f, t0, y0)
     dt = controller.start(f, t0, t1, y0, solver)
     memory: tuple[float, ...] = ()
-    ends: list[float] = []
-    sums: list[Tensor] = []  # finite just where the state is, and a single pass over it
-    wide = torch.promote_types(y0.dtype, torch.float32)  # half precision could not hold them
-    smallest = 10.0 * math.ulp(max(abs(t0), abs(t1)))
+    watch = _Watch(t0, y0)
     t, y, tries = t0, y0, 0
     while t < t1:
         if tries == scheme.max_steps:
             raise SolverError(_message(f"gave up after max_steps={tries} steps", t, t1, dt, scheme))
-        if not dt >= smallest:
+        if not dt >= 10.0 * math.ulp(max(abs(t0), abs(t1))):
             raise SolverError(_message("the step size underflowed", t, t1, dt, scheme))
-        last = t + STRETCH * dt >= t1
-        end = t1 if last else t + dt
         tries += 1
+        last = t + STRETCH * dt >= t1
+        length, end = (t1 - t, t1) if last else (dt, t + dt)
         try:
             step = solver.step(f, t, end, y, state)
         except SolverError:  # an implicit step without a solution: a shorter one may have it
             if not controller.varies:
                 raise
             stats.rejected += 1
-            dt = 0.25 * (end - t)
+            dt = 0.25 * length
             continue
-        accept, proposed, memory = controller.judge(step, t1 - t if last else dt, y, solver, memory)
+        accept, proposed, memory = controller.judge(step, length, y, solver, memory)
         if not accept:
             stats.rejected += 1
             dt = proposed
             continue
         stats.accepted += 1
         if not controller.varies:
-            ends.append(end)
-            sums.append(debug_unwrap(step.y1.detach().sum(dtype=wide)))
+            watch.add(end, step.y1)
         yield Stride(t, end, y, state, step)
         # A last step cut short says little about the next one: the proposal it was cut from still stands.
         dt = max(dt, proposed) if last else proposed
         t, y, state = end, step.y1, step.state
     stats.last_dt = dt
-    if sums:
-        _check_finite(torch.stack(sums), t0, ends, scheme)
+    watch.check(scheme)
 
 
-def _check_finite(sums: Tensor, t0: float, ends: list[float], scheme: "Scheme") -> None:
-    finite = torch.isfinite(sums).reshape(len(ends), -1).all(1).tolist()
-    if not all(finite):
-        bad = finite.index(False)
-        reached = ends[bad - 1] if bad else t0
-        raise SolverError(_message("the state is not finite any more", reached, ends[-1], ends[bad] - reached, scheme))
+class _Watch:
+    """Remembers, on the device, whether each state was finite: its sum is, just where the state is."""
+
+    def __init__(self, t0: float, y0: Tensor) -> None:
+        self.times: list[float] = [t0]
+        self.sums: list[Tensor] = []
+        self.dtype = torch.promote_types(y0.dtype, torch.float32)  # half precision could not hold a sum
+
+    def add(self, t: float, y: Tensor) -> None:
+        self.times.append(t)
+        self.sums.append(debug_unwrap(y.detach().sum(dtype=self.dtype)))
+
+    def check(self, scheme: "Scheme") -> None:
+        """Wait for the device, once, and refuse what was not finite."""
+        if not self.sums:
+            return
+        finite = torch.isfinite(torch.stack(self.sums)).reshape(len(self.sums), -1).all(1).tolist()
+        if not all(finite):
+            bad = finite.index(False)
+            t, dt = self.times[bad], self.times[bad + 1] - self.times[bad]
+            raise SolverError(_message("met a state that is not finite", t, self.times[-1], dt, scheme))
 
 
 def _message(what: str, t: float, t1: float, dt: float, scheme: "Scheme") -> str:
@@ -97,4 +107,4 @@ def _message(what: str, t: float, t1: float, dt: float, scheme: "Scheme") -> str
         if scheme.controller.varies
         else "a smaller `dt`, a larger `max_steps`, an adaptive solver such as Dopri5 with PID, or an implicit one"
     )
-    return f"{scheme.solver!r} {what}: reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}."
+    return f"{scheme.solver!r} {what}: it reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}."

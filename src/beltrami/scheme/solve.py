@@ -60,8 +60,8 @@ def solve(
         y0: the state at ``ts[0]``, of any shape.
         ts: strictly increasing times at which the state is wanted.
         scheme: the discretisation of time.
-        params: the tensors inside ``f`` to which gradients should go, leaves or not. ``Checkpointed`` and
-            ``Continuous`` see no others; ``Direct`` finds them by itself.
+        params: the tensors inside ``f`` to which gradients should go; they need not be leaves, and may be computed
+            from ``y0`` and one another. ``Checkpointed`` and ``Continuous`` see no others, ``Direct`` finds its own.
 
     Shapes:
         ``y0`` (...) -> ``ys`` (len(ts), ...).

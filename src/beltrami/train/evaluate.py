@@ -1,4 +1,4 @@
-"""Evaluation: accuracy along the trajectory, the best terminal time by validation, and the one reading of the test set."""
+"""Evaluation: accuracy along the trajectory, the best time by validation, and the one reading of the test set."""
 
 from dataclasses import dataclass
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from beltrami.graph.edges import Compressed, Edges
-from beltrami.graph.ops import reference, sparse
+from beltrami.graph.ops import backend
 
 
 def aggregate(a: Tensor, z: Tensor, edges: Edges, *, transposed: bool = False) -> Tensor:
@@ -24,7 +24,7 @@ def aggregate(a: Tensor, z: Tensor, edges: Edges, *, transposed: bool = False) -
     """
     if a.dim() == 1:
         return aggregate(a[:, None], z[:, None], edges, transposed=transposed)[:, 0]
-    out: Tensor = _Aggregate.apply(a, z, edges, transposed)
+    out: Tensor = _Aggregate.apply(a, z, edges, transposed)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -36,19 +36,19 @@ def edge_dot(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
     """
     if p.dim() == 2:
         return edge_dot(p[:, None], q[:, None], edges)[:, 0]
-    out: Tensor = _EdgeDot.apply(p, q, edges)
+    out: Tensor = _EdgeDot.apply(p, q, edges)  # type: ignore[no-untyped-call]
     return out
 
 
 def spread(v: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     """Node values on the edges: ``v_i``, or ``v_j`` from the senders; (n, h) -> (m, h)."""
-    out: Tensor = _Spread.apply(v, edges, senders)
+    out: Tensor = _Spread.apply(v, edges, senders)  # type: ignore[no-untyped-call]
     return out
 
 
 def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     """Edge values summed at their receivers, or at their senders; (m, h) -> (n, h)."""
-    out: Tensor = _Collect.apply(e, edges, senders)
+    out: Tensor = _Collect.apply(e, edges, senders)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -58,8 +58,7 @@ class _Aggregate(Function):
         ctx.save_for_backward(a, z)
         ctx.edges, ctx.transposed = edges, transposed
         pattern = edges.columns if transposed else edges.rows
-        spmm = (sparse if z.dtype in sparse.DTYPES else reference).spmm
-        heads = [spmm(pattern, a[:, h], z[:, h]) for h in range(a.shape[1])]
+        heads = [backend.spmm(pattern, a[:, h], z[:, h]) for h in range(a.shape[1])]
         return heads[0][:, None] if len(heads) == 1 else torch.stack(heads, dim=1)
 
     @staticmethod
@@ -79,8 +78,7 @@ class _EdgeDot(Function):
     def forward(ctx: Any, p: Tensor, q: Tensor, edges: Edges) -> Tensor:
         ctx.save_for_backward(p, q)
         ctx.edges = edges
-        sddmm = (sparse if p.dtype in sparse.DTYPES else reference).sddmm
-        heads = [sddmm(edges.rows, p[:, h], q[:, h]) for h in range(p.shape[1])]
+        heads = [backend.sddmm(edges.rows, p[:, h], q[:, h]) for h in range(p.shape[1])]
         return heads[0][:, None] if len(heads) == 1 else torch.stack(heads, dim=1)
 
     @staticmethod
@@ -111,8 +109,7 @@ class _Collect(Function):
         # The incidence matrix: a row per node, a column per edge. A product has a fixed order of summation on every
         # device, which scatter-add with atomics has not.
         incidence = Compressed(pattern.ptr, pattern.edge, pattern.edge)
-        spmm = (sparse if e.dtype in sparse.DTYPES else reference).spmm
-        return spmm(incidence, e.new_ones(len(e)), e)
+        return backend.spmm(incidence, e.new_ones(len(e)), e)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None]:

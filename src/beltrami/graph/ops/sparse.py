@@ -16,15 +16,16 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     if dense.shape[1] == 0 or len(pattern.index) == 0:
         return dense.new_zeros(len(pattern.ptr) - 1, dense.shape[1])
     matrix = _csr(pattern, values.index_select(0, pattern.edge), dense.shape[0])
-    return matrix @ dense
+    product: Tensor = matrix @ dense
+    return product
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """As the reference: (r, d), (c, d) -> (m,). The right factor goes in as a transposed view, which is what is fast."""
+    """As the reference: (r, d), (c, d) -> (m,). The right factor goes in as a transposed view, which is fast."""
     if left.shape[1] == 0 or len(pattern.index) == 0:
         return left.new_zeros(len(pattern.index))
     zero = left.new_zeros(len(pattern.index))
-    sampled = torch.sparse.sampled_addmm(
+    sampled: Tensor = torch.sparse.sampled_addmm(
         _csr(pattern, zero, right.shape[0]), left.contiguous(), right.contiguous().T, beta=0.0
     )
     return sampled.values()
@@ -33,7 +34,8 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
 def _csr(pattern: Compressed, values: Tensor, columns: int) -> Tensor:
     _hush()
     size = (len(pattern.ptr) - 1, columns)
-    return torch.sparse_csr_tensor(pattern.ptr, pattern.index, values, size, check_invariants=False)
+    matrix: Tensor = torch.sparse_csr_tensor(pattern.ptr, pattern.index, values, size, check_invariants=False)
+    return matrix
 
 
 @cache

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from beltrami.scheme.adjoint.direct import Direct
 from beltrami.scheme.adjoint.pullback import pullback, spread
-from beltrami.scheme.base import Adjoint, Solution, State, Stats, Tally, VectorField, requiring_grad
+from beltrami.scheme.base import (
+    Adjoint,
+    Solution,
+    State,
+    Stats,
+    Tally,
+    VectorField,
+    refuse_second_derivative,
+    requiring_grad,
+)
 from beltrami.scheme.march import Stride, march
 
 if TYPE_CHECKING:
@@ -23,7 +31,7 @@ class Checkpointed(Adjoint):
     """The gradient of ``Direct`` to round-off, in the memory of a few steps, for one more forward solve.
 
     The way forward leaves no graph, only the state after every ``every``-th step; the way back repeats the steps
-    from each of these, with a graph, at the recorded times.
+    from each of these, with a graph, at the recorded times. So ``f`` must give the same twice: no dropout inside.
 
     Args:
         every: steps between two checkpoints; by default about the root of their number.
@@ -92,8 +100,8 @@ class _Checkpointed(torch.autograd.Function):
         return torch.stack(ys)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative("Checkpointed()")
         params, starts = _unpack(ctx)
         wanted = [p for p, needed in zip(params, ctx.needs_input_grad[2:], strict=True) if needed]
         sums = [torch.zeros_like(p) for p in wanted]

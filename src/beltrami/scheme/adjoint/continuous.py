@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from beltrami.scheme.adjoint.direct import Direct
 from beltrami.scheme.adjoint.leading import Leading
 from beltrami.scheme.adjoint.path import Path
 from beltrami.scheme.adjoint.pullback import pullback, spread
-from beltrami.scheme.base import Adjoint, Solution, Stats, Tally, VectorField, requiring_grad
+from beltrami.scheme.base import Adjoint, Solution, Stats, Tally, VectorField, refuse_second_derivative, requiring_grad
 from beltrami.scheme.march import march
 
 if TYPE_CHECKING:
@@ -79,8 +78,8 @@ class _Continuous(torch.autograd.Function):
         return torch.stack([anchors[t] for t in ts])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative("Continuous()")
         problem, ts = ctx.problem, ctx.problem.ts
         params, anchors = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         wanted = [p for p, needed in zip(params, ctx.needs_input_grad[2:], strict=True) if needed]
