@@ -110,7 +110,10 @@ def datasets() -> None:
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 done, 1 failure, 2 bad usage; an error is one line, never a traceback."""
+    """Run the command line; an error is one line, never a traceback.
+
+    Exit codes: 0 done, 1 failure, 2 bad usage, 130 interrupted, as shells have it.
+    """
     if os.environ.get("BELTRAMI_TRACEBACK"):
         app()
     try:
@@ -118,7 +121,7 @@ def main() -> None:
     except ValueError as error:
         _fail(str(error), code=2)
     except KeyboardInterrupt:
-        _fail("interrupted.", code=1)
+        _fail("interrupted.", code=130)
     except (DataError, SolverError, OSError) as error:
         _fail(str(error), code=1)
     except Exception as error:
@@ -147,6 +150,9 @@ def _device(name: str) -> str:
 
 def _check_folder(folder: Path) -> None:
     """Before an hour of training, not after it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"cannot make {folder} ({error.strerror}): choose another folder with `--out`.") from error
     if not os.access(folder, os.W_OK):
         raise OSError(f"cannot write to {folder}: choose another folder with `--out`.")

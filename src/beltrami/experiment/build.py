@@ -173,6 +173,7 @@ def build_training(config: TrainConfig) -> Training:
         patience=config.patience,
         horizon=Horizon(config.time_multiple, config.time_resolution, config.time_patience),
         look_every=config.look_every,
+        average=config.average,
     )
 
 

@@ -6,12 +6,14 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which nodes, and which of them train.
+    """Which nodes, how their features are scaled, and which of them train.
 
-    ``component``: ``largest``, or ``all`` for the whole graph. ``protocol``: the split's; ``split_seed``: which one.
+    ``component``: ``largest``, or ``all`` for the whole graph. ``features``: ``raw``, or ``rows`` for rows whose
+    absolute values sum to one. ``protocol``: the split's; ``split_seed``: which one.
     """
 
     component: str = "largest"
+    features: str = "raw"
     protocol: str = "digl"
     split_seed: int = 0
 
@@ -104,6 +106,7 @@ class TrainConfig:
     time_resolution: int = 8
     time_patience: int = 12
     look_every: int = 5
+    average: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -39,11 +39,11 @@ def cora() -> RunConfig:
         "cora",
         "blend",
         position=PPR_ROWS,
-        model=ModelConfig(pos=16, feat=64, dropout=0.047, input_dropout=0.5),
-        diffusivity=DiffusivityConfig("scaled-dot", 128, 8, link="squareplus", over="columns"),
+        model=ModelConfig(pos=16, feat=64, dropout=0.6, input_dropout=0.5),
+        diffusivity=DiffusivityConfig("cosine", 128, 8, link="squareplus", over="both"),
         flow=FlowConfig(source=True),
-        scheme=SchemeConfig("rk4", 18.29, dt=1.0),
-        train=TrainConfig(100, "adamax", 0.02292, 0.005077, 0.005077),
+        scheme=SchemeConfig("rk4", 18.29, dt=1.5),
+        train=TrainConfig(100, "adamax", 0.02292, 0.01, 5e-4, look_every=2),
     )
 
 
@@ -51,11 +51,11 @@ def citeseer() -> RunConfig:
     return RunConfig(
         "citeseer",
         "blend",
-        model=ModelConfig(feat=64, dropout=0.749, input_dropout=0.680),
-        diffusivity=DiffusivityConfig("exp-kernel", 32, 8, link="squareplus", over="both"),
+        model=ModelConfig(feat=64, dropout=0.6, input_dropout=0.680),
+        diffusivity=DiffusivityConfig("uniform", over="both"),
         flow=FlowConfig(source=True),
         scheme=SchemeConfig("rk4", 7.874, dt=1.0),
-        train=TrainConfig(250, "adam", 0.008636, 0.1, 1e-3),
+        train=TrainConfig(250, "adam", 0.008636, 0.07, patience=40, average=0.9),
     )
 
 
@@ -65,10 +65,10 @@ def pubmed() -> RunConfig:
         "blend",
         position=PPR_ROWS,
         model=ModelConfig(pos=16, feat=64, dropout=0.072, input_dropout=0.5),
-        diffusivity=DiffusivityConfig("cosine", 16, 1, link="squareplus", over="both"),
+        diffusivity=DiffusivityConfig("exp-kernel", 16, 1, link="squareplus", over="both"),
         flow=FlowConfig(source=True),
         scheme=SchemeConfig("rk4", 12.94, dt=1.0),
-        train=TrainConfig(600, "adamax", 0.01467, 0.001824, 1e-3),
+        train=TrainConfig(600, "adamax", 0.01467, 0.001824, 1e-4, look_every=2),
     )
 
 
@@ -77,10 +77,10 @@ def coauthor_cs() -> RunConfig:
         "coauthor-cs",
         "blend",
         model=ModelConfig(pos=32, feat=128, dropout=0.686, input_dropout=0.528),
-        diffusivity=DiffusivityConfig("scaled-dot", 8, 4, link="squareplus", over="columns"),
+        diffusivity=DiffusivityConfig("cosine", 8, 4, link="squareplus", over="columns"),
         flow=FlowConfig(loops=0.0),
         scheme=SchemeConfig("rk4", 3.126, dt=0.8),
-        train=TrainConfig(250, "rmsprop", 0.000934, 0.004738, 1e-3),
+        train=TrainConfig(250, "rmsprop", 0.000934, 0.004738, 1e-4, look_every=2),
     )
 
 
@@ -92,7 +92,7 @@ def computers() -> RunConfig:
         diffusivity=DiffusivityConfig("scaled-dot", 64, 4, link="squareplus", over="rows"),
         flow=FlowConfig(loops=1.714),
         scheme=SchemeConfig("rk4", 3.249, dt=0.8),
-        train=TrainConfig(100, "adam", 0.00353, 0.007675, 1e-3),
+        train=TrainConfig(200, "adam", 0.00353, 0.007675, 1e-4, look_every=2),
     )
 
 
@@ -102,9 +102,9 @@ def photo() -> RunConfig:
         "blend",
         model=ModelConfig(feat=64, dropout=0.465, input_dropout=0.429, batch_norm=True),
         diffusivity=DiffusivityConfig("scaled-dot", 64, 4, link="squareplus", over="rows"),
-        flow=FlowConfig(loops=0.058),
+        flow=FlowConfig(loops=1.0),
         scheme=SchemeConfig("rk4", 3.582, dt=0.8),
-        train=TrainConfig(100, "adam", 0.005561, 0.004708, 1e-3),
+        train=TrainConfig(200, "adam", 0.005561, 0.004708, 1e-4, look_every=1),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from beltrami.data import Dataset, Progress, Split, load, make_split
 from beltrami.errors import DataError, UnknownName
@@ -31,6 +32,7 @@ from beltrami.train import (
 
 SPARSE_BELOW = 0.1  # density under which inputs are multiplied by their non-zeros alone
 COMPONENTS = ("largest", "all")
+FEATURES = ("raw", "rows")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     """Load, cut down to the component, split and encode what a configuration names."""
     if config.data.component not in COMPONENTS:
         raise UnknownName("data.component", config.data.component, COMPONENTS)
+    if config.data.features not in FEATURES:
+        raise UnknownName("data.features", config.data.features, FEATURES)
     dataset = load(config.dataset, progress=progress)
     if config.data.component == "largest":
         dataset = dataset.largest_component()
@@ -63,10 +67,11 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     encoding = build_encoding(config.position)
     generator = torch.Generator().manual_seed(config.seed)
     pos = None if encoding is None else _sparse_where_it_pays(encoding(edges.to(device), generator)).to(device)
+    x = F.normalize(dataset.x, p=1, dim=1) if config.data.features == "rows" else dataset.x
     return Problem(
         dataset=dataset.to(device),
         split=split.to(device),
-        x=_sparse_where_it_pays(dataset.x).to(device),
+        x=_sparse_where_it_pays(x).to(device),
         edges=edges.to(device),
         pos=pos,
     )
@@ -118,6 +123,14 @@ def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float
     """Read a run back and judge its weights anew: the saved result, and the validation and test accuracy of today."""
     result = RunResult.read(folder / "result.json")
     config = read_config(folder / "config.json")
+    try:
+        val_accuracy, test_accuracy = _judge_again(folder, config, result, device=device)
+    except ValueError as error:  # a setting nobody could have trained with, or weights that are no numbers
+        raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error
+    return result, val_accuracy, test_accuracy
+
+
+def _judge_again(folder: Path, config: RunConfig, result: RunResult, *, device: str) -> tuple[float, float]:
     problem = pose(config, device=device)
     if problem.split.hash != result.split.get("hash"):
         raise DataError(
@@ -129,7 +142,7 @@ def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float
     load_weights(model, folder / "model.safetensors", device=device)
     inputs = model.prepare(problem.x, problem.edges, problem.pos)
     logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
-    return result, 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
+    return 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
 
 
 def _sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:

@@ -64,6 +64,8 @@ class Costed(VectorField):
     def __init__(
         self, f: VectorField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None
     ) -> None:
+        if not costs:
+            raise ValueError("Costed needs at least one cost; without any, solve the vector field itself.")
         self.f, self.costs = f, tuple(costs)
         self.fixed = tuple(cost.start(z0, generator) for cost in self.costs)
 

@@ -132,5 +132,7 @@ def pointers(index: Tensor, rows: int) -> Tensor:
 def _check_weight(weight: Tensor, num_edges: int) -> None:
     if weight.shape != (num_edges,):
         raise ValueError(f"`weight` must have one value per edge, ({num_edges},); got {tuple(weight.shape)}.")
+    if not weight.dtype.is_floating_point:
+        raise ValueError(f"`weight` must be floating point; got {weight.dtype}. Try `weight.float()`.")
     if not bool((torch.isfinite(weight) & (weight > 0)).all()):
         raise ValueError("`weight` must be positive and finite on every edge; drop the edges that count for nothing.")

@@ -66,5 +66,5 @@ def top_entries(edges: Edges, *, restart: float, top: int, block: int = 512) -> 
         found.append((rows.flatten(), columns.expand(top, -1).flatten(), values.flatten()))
     row, column, value = (torch.cat(parts) for parts in zip(*found, strict=True))
     keep = value > 0
-    size = (edges.num_nodes, edges.num_nodes)
-    return torch.sparse_coo_tensor(torch.stack((row, column))[:, keep], value[keep], size).coalesce()
+    index, size = torch.stack((row, column))[:, keep], (edges.num_nodes, edges.num_nodes)
+    return torch.sparse_coo_tensor(index, value[keep], size, check_invariants=False).coalesce()

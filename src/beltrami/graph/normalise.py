@@ -109,4 +109,5 @@ def log_sum(log_weight: Tensor, edges: Edges, *, senders: bool = False) -> Tenso
         lowest = log_weight.new_full((edges.num_nodes, log_weight.shape[1]), -torch.inf)
         largest = lowest.scatter_reduce(0, group[:, None].expand_as(log_weight), log_weight, "amax")
     relative = torch.exp(log_weight - largest.index_select(0, group))
-    return largest + collect(relative, edges, senders=senders).log()
+    # The largest is in the sum as one; a sum below that is empty, and the logarithm of zero has no derivative.
+    return largest + collect(relative, edges, senders=senders).clamp(min=1).log()

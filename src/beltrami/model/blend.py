@@ -67,6 +67,7 @@ class BLEND(nn.Module):
 
     def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
         """Check the inputs and bring them into the form of the hot path: do it once before a loop over :meth:`run`."""
+        x = _checked(x, "x", columns=self.psi.linear.in_features)
         n = x.shape[0]
         edges = edge_index if isinstance(edge_index, Edges) else Edges.build(edge_index, num_nodes=n)
         if edges.num_nodes != n:
@@ -76,7 +77,7 @@ class BLEND(nn.Module):
         if self.phi is not None and pos is None:
             raise ValueError("this model has a position encoder phi: pass `pos`, or build it without `phi`.")
         return Inputs(
-            x=_checked(x, "x", rows=n, columns=self.psi.linear.in_features),
+            x=x,
             edges=edges,
             pos=None
             if self.phi is None or pos is None
@@ -113,10 +114,13 @@ class BLEND(nn.Module):
         return self.evolution.flow.diffusivity.spread(z, self.evolution.stencil(z, inputs.edges))
 
 
-def _checked(x: Tensor | Sparse, name: str, *, rows: int, columns: int) -> Tensor | Sparse:
+def _checked(x: Tensor | Sparse, name: str, *, columns: int, rows: int | None = None) -> Tensor | Sparse:
     if isinstance(x, Sparse):
-        if x.shape != (rows, columns):
-            raise ValueError(f"`{name}` has shape {x.shape} where ({rows}, {columns}) is expected.")
+        expected = (x.shape[0] if rows is None else rows, columns)
+        if x.shape != expected:
+            raise ValueError(f"`{name}` has shape {x.shape} where {expected} is expected.")
+        if not bool(torch.isfinite(x.values).all()):
+            raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
         return x
     check_matrix(x, name=name, rows=rows, columns=columns)
     return x if x.layout == torch.strided else Sparse.of(x)

@@ -35,4 +35,5 @@ class PPR(Encoding):
         row, column = kernel.indices()
         total = kernel.values().new_zeros(edges.num_nodes).index_add(0, column, kernel.values())
         values = kernel.values() / total[column]
-        return torch.sparse_coo_tensor(torch.stack((row, column)), values, kernel.shape).coalesce()
+        index = torch.stack((row, column))
+        return torch.sparse_coo_tensor(index, values, kernel.shape, check_invariants=False).coalesce()

@@ -16,8 +16,9 @@ SEED = 0  # of the eigensolver's start vector; the eigenvectors do not depend on
 class LaplacianEigenvectors(Encoding):
     r"""The ``channels`` smoothest non-constant eigenvectors of :math:`L = I - D^{-1/2} A D^{-1/2}`.
 
-    A dense, low-dimensional frame of the graph: the modes in which heat decays most slowly. Signs are fixed so that
-    each vector's entry of largest magnitude is positive.
+    A dense, low-dimensional frame of the graph: the modes in which heat decays most slowly. A is the adjacency matrix
+    of an undirected graph with a self-loop on every node, as for :class:`PPR`. Signs are fixed so that each vector's
+    entry of largest magnitude is positive.
 
     Args:
         channels: how many, d'.

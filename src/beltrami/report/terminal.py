@@ -39,9 +39,10 @@ def training(epochs: int, *, title: str) -> Iterator[Callable[[Epoch], None]]:
 
 @contextmanager
 def downloading() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A bar for each file that has to be fetched; nothing when none has."""
+    """A bar for each file that has to be fetched; nothing when none has, and silent where nobody watches."""
     columns = (TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks: dict[str, object] = {}
 
         def show(name: str, done: int, total: int | None) -> None:
@@ -52,12 +53,12 @@ def downloading() -> Iterator[Callable[[str, int, int | None], None]]:
         yield show
 
 
-def summary(result: RunResult, *, folder: Path, label_spreading: float | None = None) -> None:
+def summary(result: RunResult, *, folder: Path, label_spreading: Mapping[str, float] | None = None) -> None:
     """The outcome of a run, the accuracy first."""
     console = Console(highlight=False)
     console.print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
-    if label_spreading is not None:
-        console.print(f"LabelSpreading {label_spreading:.2f}%  (scikit-learn, nearest-neighbour kernel, same split)")
+    for kernel, accuracy in (label_spreading or {}).items():
+        console.print(f"LabelSpreading {accuracy:.2f}%  (scikit-learn, {kernel} kernel, same split)")
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in _facts(result).items():
         table.add_row(f"[dim]{name}[/]", value)

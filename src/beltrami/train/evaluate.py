@@ -34,9 +34,9 @@ class Horizon:
     patience: int = 12
 
     def __post_init__(self) -> None:
-        if not self.multiple >= 1 or self.resolution < 1 or self.patience < 1:
+        if not 1 <= self.multiple < float("inf") or self.resolution < 1 or self.patience < 1:
             raise ValueError(
-                "Horizon needs `multiple`, `resolution` and `patience` at least 1; "
+                "Horizon needs `multiple`, `resolution` and `patience` at least 1 and finite; "
                 f"got {self.multiple}, {self.resolution}, {self.patience}."
             )
 

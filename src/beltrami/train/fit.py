@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
@@ -31,6 +32,8 @@ class Training:
         patience: epochs without improvement of validation after which to stop.
         horizon: where along the trajectory validation looks.
         look_every: epochs between looks along the whole horizon; in between it reads the terminal time alone.
+        average: decay of a running average of the weights, which is then what validation judges and the run keeps; 0
+            for the weights themselves. Steadier where the validation nodes are few.
     """
 
     epochs: int
@@ -40,6 +43,7 @@ class Training:
     patience: int = 100
     horizon: Horizon = field(default_factory=Horizon)
     look_every: int = 5
+    average: float = 0.0
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.patience < 1 or self.look_every < 1:
@@ -47,6 +51,8 @@ class Training:
                 "Training needs `epochs`, `patience` and `look_every` at least 1; "
                 f"got {self.epochs}, {self.patience}, {self.look_every}."
             )
+        if not 0 <= self.average < 1:
+            raise ValueError(f"Training needs `average` at least 0 and below 1; got {self.average}.")
         if self.weight_decay < 0 or self.attention_decay < 0:
             raise ValueError(
                 f"weight decay must be at least 0; got {self.weight_decay} and, for attention, {self.attention_decay}."
@@ -87,16 +93,21 @@ def fit(
     """Train in place, by full-batch gradient steps on the cross-entropy of the training nodes plus running costs."""
     _check_classes(y, split, model.xi.linear.out_features)
     optimiser = training.optimiser(parameter_groups(model, training))
+    average = _Average(model, training.average)
     at_end = Horizon(multiple=1.0)
     total, start = Stats(), time.perf_counter()
     best, best_epoch, weights = Reading(-1.0, 0.0, 0.0), 0, _copy(model)
     number = 0
     for number in range(1, training.epochs + 1):
-        loss = _step(model, inputs, y, split, optimiser, total, number)
         looking = number % training.look_every == 0 or number == training.epochs
-        reading = validate(model, inputs, y, split, horizon=training.horizon if looking else at_end)
+        try:
+            loss = _step(model, inputs, y, split, optimiser, total, number)
+            reading = validate(average.update(), inputs, y, split, horizon=training.horizon if looking else at_end)
+        except ValueError as error:  # the inputs were checked: a state that is no number comes from the weights
+            _check_weights(model, number, error)
+            raise
         if reading > best:
-            best, best_epoch, weights = reading, number, _copy(model)
+            best, best_epoch, weights = reading, number, _copy(average.judged)
         if on_epoch is not None:
             on_epoch(Epoch(number, loss, reading.accuracy, best, total.evaluations))
         if number - best_epoch >= training.patience:
@@ -131,13 +142,43 @@ def _step(
     return value
 
 
+class _Average:
+    """The model that is judged: a running average of the trained one, or with no decay that one itself."""
+
+    def __init__(self, model: BLEND, decay: float) -> None:
+        self.model = model
+        self.running = (
+            AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True) if decay else None
+        )
+        self.judged = model if self.running is None else cast(BLEND, self.running.module)
+
+    def update(self) -> BLEND:
+        if self.running is not None:
+            self.running.update_parameters(self.model)
+        return self.judged
+
+
 def _copy(model: BLEND) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+
+
+def _check_weights(model: BLEND, number: int, cause: ValueError) -> None:
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
+        raise SolverError(
+            f"the weights became NaN or infinite in epoch {number}: try a smaller learning rate or a shorter time."
+        ) from cause
 
 
 def _check_classes(y: Tensor, split: Split, num_classes: int) -> None:
     if len(y) != split.num_nodes:
         raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
+    known = y[split.train | split.val]
+    odd = known[(known < 0) | (known >= num_classes)]
+    if len(odd):
+        raise ValueError(
+            f"`y` holds class {int(odd[0])} at a training or validation node; "
+            f"the model's {num_classes} classes are counted from 0."
+        )
     seen = torch.bincount(y[split.train], minlength=num_classes)
     missing = (seen == 0).nonzero()[:, 0].tolist()
     if missing:

@@ -6,7 +6,7 @@ import platform
 import tempfile
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import numpy
 import torch
@@ -54,6 +54,11 @@ class RunResult:
             raise DataError(
                 f"the result file {path} is not one of ours (missing or foreign: {odd}): train the run again."
             )
+        wrong = [field.name for field in fields(RunResult) if not _is_a(field.type, values[field.name])]
+        if wrong:
+            raise DataError(
+                f"the result file {path} is not one of ours (of another type: {', '.join(wrong)}): train the run again."
+            )
         return RunResult(**values)
 
 
@@ -81,3 +86,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _is_a(kind: Any, value: Any) -> bool:
+    origin = get_origin(kind) or kind
+    wanted = (int, float) if origin is float else (origin,)
+    return isinstance(value, wanted) and not isinstance(value, bool)

@@ -1,0 +1,85 @@
+"""Recipes are complete, and seeds and protocols go where they belong."""
+
+import json
+
+import pytest
+
+from beltrami.data import CATALOGUE, PROTOCOLS
+from beltrami.errors import UnknownName
+from beltrami.experiment import RECIPES, RunConfig, parse, recipe
+from beltrami.experiment.build import build_encoding, build_model, build_training
+from beltrami.experiment.run import COMPONENTS
+
+SIX = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
+every_dataset = pytest.mark.parametrize("dataset", ["digits", *SIX])
+
+
+@every_dataset
+@pytest.mark.parametrize("name", ["blend", "uniform"])
+def test_recipe_is_complete(name: str, dataset: str) -> None:
+    config = recipe(name, dataset)
+    assert (config.dataset, config.recipe) == (dataset, name)
+    assert config.data.protocol in PROTOCOLS
+    assert config.data.component in COMPONENTS
+    positions = 0 if build_encoding(config.position) is None else 5
+    model = build_model(config, features=4, positions=positions, num_classes=CATALOGUE[dataset].classes)
+    assert model.xi.linear.out_features == CATALOGUE[dataset].classes
+    assert (model.phi is None) == (positions == 0)
+    assert build_training(config.train).epochs == config.train.epochs
+
+
+@every_dataset
+def test_recipe_comes_back_from_json_as_it_was(dataset: str) -> None:
+    config = recipe("blend", dataset, seed=4)
+    assert parse(RunConfig, json.loads(config.to_json())) == config
+
+
+@every_dataset
+def test_uniform_has_nothing_to_learn_on_the_edges_and_differs_in_nothing_else(dataset: str) -> None:
+    blend, uniform = recipe("blend", dataset), recipe("uniform", dataset)
+    model = build_model(uniform, features=4, positions=0, num_classes=3)
+    assert list(model.evolution.flow.diffusivity.parameters()) == []
+    assert (uniform.data, uniform.position, uniform.model) == (blend.data, blend.position, blend.model)
+    assert (uniform.flow, uniform.scheme, uniform.train) == (blend.flow, blend.scheme, blend.train)
+
+
+def test_seed_is_that_of_the_run_and_of_its_split() -> None:
+    config = recipe("blend", "cora", seed=7)
+    assert (config.seed, config.data.split_seed) == (7, 7)
+
+
+def test_split_may_have_a_seed_of_its_own() -> None:
+    config = recipe("blend", "cora", seed=7, split_seed=0)
+    assert (config.seed, config.data.split_seed) == (7, 0)
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer", "pubmed"])
+def test_planetoid_is_a_split_of_the_whole_graph(dataset: str) -> None:
+    config = recipe("blend", dataset, protocol="planetoid")
+    assert (config.data.protocol, config.data.component) == ("planetoid", "all")
+
+
+def test_other_protocols_keep_the_component_of_the_recipe() -> None:
+    config = recipe("blend", "cora", protocol="shchur")
+    assert (config.data.protocol, config.data.component) == ("shchur", recipe("blend", "cora").data.component)
+
+
+def test_paper_s_protocol_is_the_default_of_its_datasets() -> None:
+    for dataset in SIX:
+        assert (recipe("blend", dataset).data.protocol, recipe("blend", dataset).data.component) == ("digl", "largest")
+
+
+def test_unknown_recipe_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: blend, uniform"):
+        recipe("blnd", "cora")
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_unknown_dataset_is_refused_with_the_nearest(name: str) -> None:
+    with pytest.raises(UnknownName, match=r"unknown dataset 'coar': did you mean 'cora'\?"):
+        recipe(name, "coar")
+
+
+def test_dataset_without_a_recipe_is_refused_by_saying_so() -> None:
+    with pytest.raises(UnknownName, match=r"unknown dataset for recipe 'blend' 'ogbn-arxiv'"):
+        recipe("blend", "ogbn-arxiv")

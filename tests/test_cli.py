@@ -1,0 +1,287 @@
+"""The command line: exit codes 0, 1 and 2, and one line for whatever goes wrong."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from beltrami.cli import main
+from beltrami.data import CATALOGUE
+
+REQUIRED = {
+    "dataset",
+    "recipe",
+    "seed",
+    "split",
+    "val_accuracy",
+    "test_accuracy",
+    "best_time",
+    "epochs",
+    "train_seconds",
+    "evaluations",
+    "parameters",
+    "attention_spread",
+    "versions",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Beltrami = Callable[..., Outcome]
+
+
+@pytest.fixture
+def beltrami(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beltrami:
+    """Runs the command line in this process, in an empty folder, as a shell would."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
+
+    def call(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["beltrami", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        code = end.value.code
+        return Outcome(code if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return call
+
+
+def check_refused(outcome: Outcome, *, code: int, match: str) -> None:
+    """One line on the error stream, none on the other."""
+    assert (outcome.code, outcome.out) == (code, "")
+    assert "Traceback" not in outcome.err
+    assert outcome.err.startswith("beltrami: ")
+    assert outcome.err.count("\n") == 1
+    assert re.search(match, outcome.err), outcome.err
+
+
+def test_help_names_the_verbs(beltrami: Beltrami) -> None:
+    outcome = beltrami("--help")
+    assert outcome.code == 0
+    for verb in ("train", "evaluate", "datasets"):
+        assert re.search(rf"^\W*{verb}\b", outcome.out, flags=re.MULTILINE)
+
+
+def test_no_arguments_are_answered_with_help(beltrami: Beltrami) -> None:
+    outcome = beltrami()
+    assert "Usage: beltrami" in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("train", ["--recipe", "--split", "--split-seed", "--seed", "--set", "--out", "--device", "--compare", "cora"]),
+        ("evaluate", ["DIR", "--device"]),
+        ("datasets", ["List the datasets"]),
+    ],
+)
+def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: list[str]) -> None:
+    outcome = beltrami(verb, "--help")
+    assert outcome.code == 0
+    for word in words:
+        assert word in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["digts"], r"unknown dataset 'digts': did you mean 'digits'\?"),
+        (["digits", "--recipe", "blnd"], r"unknown recipe 'blnd': did you mean 'blend'\?"),
+        (["digits", "--split", "shchr"], r"unknown protocol 'shchr': did you mean 'shchur'\?"),
+        (["digits", "--split", "planetoid"], r"the dataset 'digits' has no published split: use the protocol"),
+        (["digits", "--set", "train.epoch=2"], r"unknown setting 'train.epoch': did you mean 'train.epochs'\?"),
+        (["digits", "--set", "train.epochs=two"], r"setting 'train.epochs' takes int; got 'two'"),
+        (["digits", "--set", "train.epochs"], r"`--set` takes name=value"),
+        (["digits", "--set", "scheme.solver=rk5"], r"unknown scheme.solver 'rk5': did you mean 'rk4'\?"),
+        (["digits", "--set", "scheme.time=-1"], r"terminal `time`; got -1.0: no negative time"),
+        (["digits", "--set", "data.component=some"], r"unknown data.component 'some'"),
+        (["digits", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
+        (["digits", "--device", "cuda:x"], r"`--device` takes cpu, cuda or cuda:N; got 'cuda:x'"),
+        (["digits", "--seed", "-1"], r"`seed` must be from 0"),
+        (["ogbn-arxiv"], r"unknown dataset for recipe 'blend' 'ogbn-arxiv'"),
+    ],
+)
+def test_bad_usage_of_train_is_one_line_and_exit_code_2(beltrami: Beltrami, arguments: list[str], match: str) -> None:
+    check_refused(beltrami("train", *arguments), code=2, match=match)
+
+
+@pytest.mark.parametrize("cuda", ["cuda", "cuda:1"])
+def test_missing_gpu_is_bad_usage(beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch, cuda: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    check_refused(beltrami("train", "digits", "--device", cuda), code=2, match=rf"`--device {cuda}` needs a CUDA")
+
+
+def test_gpu_beyond_the_last_is_bad_usage(beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    outcome = beltrami("train", "digits", "--device", "cuda:1")
+    check_refused(outcome, code=2, match=r"`--device cuda:1`: there are 1 CUDA devices, counted from 0")
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["train", "--nonsense"], ["train", "--seed", "x"], ["evaluate"]])
+def test_usage_that_cannot_be_parsed_is_exit_code_2(beltrami: Beltrami, arguments: list[str]) -> None:
+    outcome = beltrami(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "Usage: beltrami" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_datasets_lists_every_name(beltrami: Beltrami) -> None:
+    outcome = beltrami("datasets")
+    assert (outcome.code, outcome.err) == (0, "")
+    listed = [line.split()[0] for line in outcome.out.splitlines()]
+    assert set(CATALOGUE) <= set(listed)
+
+
+@pytest.mark.slow
+def test_trained_run_leaves_its_files_and_evaluates_to_the_same_accuracy(beltrami: Beltrami, tmp_path: Path) -> None:
+    trained = beltrami("train", "digits", "--set", "train.epochs=2", "--seed", "3", "--out", "here")
+    assert (trained.code, trained.err) == (0, "")
+    assert sorted(os.listdir(tmp_path / "here")) == ["config.json", "model.safetensors", "result.json"]
+    result = json.loads((tmp_path / "here" / "result.json").read_text())
+    assert result.keys() >= REQUIRED
+    assert (result["dataset"], result["recipe"], result["seed"], result["epochs"]) == ("digits", "blend", 3, 2)
+    assert result["split"].keys() >= {"protocol", "seed", "hash"}
+    assert result["split"]["seed"] == 3
+    accuracies = f"test accuracy {result['test_accuracy']:.2f}%  (validation {result['val_accuracy']:.2f}%)"
+    assert trained.out.startswith(accuracies)
+    evaluated = beltrami("evaluate", "here")
+    assert (evaluated.code, evaluated.err) == (0, "")
+    assert evaluated.out.splitlines() == [accuracies, "as recorded"]
+
+
+@pytest.mark.slow
+def test_run_without_out_goes_to_a_folder_of_its_own_and_may_be_compared(beltrami: Beltrami, tmp_path: Path) -> None:
+    settings = ["--set", "train.epochs=1", "--set", "train.time_multiple=1"]
+    outcome = beltrami("train", "--recipe", "uniform", "--split-seed", "5", "--compare", *settings)
+    assert outcome.code == 0
+    result = json.loads((tmp_path / "runs" / "digits-uniform-0" / "result.json").read_text())
+    assert (result["seed"], result["split"]["seed"], result["attention_spread"]) == (0, 5, 0.0)
+    assert re.search(r"^LabelSpreading \d+\.\d\d%", outcome.out, flags=re.MULTILINE)
+
+
+def test_folder_that_cannot_be_made_is_refused_before_training(
+    beltrami: Beltrami, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_late(*arguments: object, **named: object) -> None:
+        raise AssertionError("the data were loaded first")
+
+    monkeypatch.setattr("beltrami.experiment.pose", too_late)
+    (tmp_path / "file").write_text("in the way")
+    for folder in ("file", "file/below"):
+        outcome = beltrami("train", "digits", "--out", folder)
+        check_refused(outcome, code=1, match=rf"cannot make {folder} \(.*\): choose another folder with `--out`")
+
+
+def test_folder_that_cannot_be_written_is_refused_before_training(
+    beltrami: Beltrami, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere, so a mode would not do
+    outcome = beltrami("train", "digits", "--out", "here")
+    check_refused(outcome, code=1, match=r"cannot write to here: choose another folder with `--out`")
+
+
+def test_missing_run_is_one_line_and_exit_code_1(beltrami: Beltrami) -> None:
+    check_refused(beltrami("evaluate", "nowhere"), code=1, match=r"no result file at nowhere.result\.json")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"test_accuracy": 99}'])
+def test_corrupt_run_is_one_line_and_exit_code_1(beltrami: Beltrami, tmp_path: Path, content: str) -> None:
+    (tmp_path / "result.json").write_text(content)
+    check_refused(beltrami("evaluate", "."), code=1, match=r"the result file result\.json (cannot be read|is not one)")
+
+
+def test_missing_data_without_a_network_is_one_line_and_exit_code_1(
+    beltrami: Beltrami, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_network(*arguments: object, **named: object) -> None:
+        raise urllib.error.URLError("no network here")
+
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("BELTRAMI_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("BELTRAMI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    outcome = beltrami("train", "cora")
+    check_refused(outcome, code=1, match=r"could not be downloaded .*no network here.* add to BELTRAMI_DATA=")
+
+
+def test_wrong_data_folder_is_one_line_and_exit_code_1(
+    beltrami: Beltrami, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELTRAMI_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("BELTRAMI_CACHE", str(tmp_path / "cache"))
+    check_refused(beltrami("train", "cora"), code=1, match=r"BELTRAMI_DATA names .*nowhere, which is not a folder")
+
+
+def test_diverging_flow_is_a_failure(beltrami: Beltrami) -> None:
+    settings = [
+        "--set",
+        "train.lr=1e20",
+        "--set",
+        "train.epochs=2",
+        "--set",
+        "scheme.dt=1",
+        "--set",
+        "scheme.solver=rk4",
+    ]
+    arguments = [*settings, "--set", "train.optimiser=adam"]
+    check_refused(beltrami("train", "digits", *arguments), code=1, match=r"not finite|became (nan|inf|NaN)")
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (ZeroDivisionError("one\ntwo"), r"ZeroDivisionError: one \(BELTRAMI_TRACEBACK=1 shows where\)"),
+        (OSError("disk\nfull"), r"disk full"),
+    ],
+    ids=["bug", "disk"],
+)
+def test_any_other_failure_is_one_line_and_exit_code_1(
+    beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch, failure: BaseException, message: str
+) -> None:
+    def fail(*arguments: object, **named: object) -> None:
+        raise failure
+
+    monkeypatch.setattr("beltrami.experiment.evaluate_run", fail)
+    check_refused(beltrami("evaluate", "here"), code=1, match=message)
+
+
+def test_interrupt_ends_quietly_with_the_code_of_shells(beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("beltrami.experiment.evaluate_run", interrupt)
+    outcome = beltrami("evaluate", "here")
+    assert (outcome.code, outcome.out) == (130, "")
+    assert "Traceback" not in outcome.err
+
+
+def test_traceback_is_shown_to_who_asks(beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BELTRAMI_TRACEBACK", "1")
+    monkeypatch.setattr(sys, "argv", ["beltrami", "evaluate", str(tmp_path)])
+    with pytest.raises(RuntimeError, match="no result file"):
+        main()
+
+
+@pytest.mark.slow
+def test_module_runs_as_the_command_does(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "beltrami", "evaluate", "nowhere"]
+    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    check_refused(Outcome(outcome.returncode, outcome.stdout, outcome.stderr), code=1, match="no result file")
