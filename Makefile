@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/beltrami train digits --compare --out runs/demo
 
 test: lint types $(VENV)/.installed
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -66,12 +66,13 @@ def train(
 
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
     """
-    from beltrami.experiment import override, pose, run, save_run
+    from beltrami.experiment import check_settings, override, pose, run, save_run
     from beltrami.experiment import recipe as recipe_for
     from beltrami.report.terminal import downloading, summary, training
 
     where = _device(device)
     config = override(recipe_for(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
+    check_settings(config)
     folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
     _check_folder(folder)
     with downloading() as progress:

@@ -1,5 +1,6 @@
 """Experiments: configurations, recipes, and runs of them."""
 
+from beltrami.experiment.build import check_settings
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.recipe import RECIPES, recipe
 from beltrami.experiment.run import Problem, evaluate_run, pose, run, save_run
@@ -10,6 +11,7 @@ __all__ = [
     "RECIPES",
     "recipe",
     "Problem",
+    "check_settings",
     "pose",
     "run",
     "save_run",

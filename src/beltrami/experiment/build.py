@@ -54,7 +54,7 @@ from beltrami.scheme import (
     Solver,
 )
 from beltrami.stencil import Keep, Loops, Stencil
-from beltrami.train import Horizon, Training
+from beltrami.train import Horizon, Training, seeded
 from beltrami.train.fit import MakeOptimiser
 
 T = TypeVar("T")
@@ -162,6 +162,14 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
         phi=Encoder(positions, joint.pos, dropout=dropout) if positions else None,
         batch_norm=config.model.batch_norm,
     )
+
+
+def check_settings(config: RunConfig) -> None:
+    """Refuse settings that name nothing or fit nothing, before any data are read."""
+    encoding = build_encoding(config.position)
+    with seeded(0):  # the caller's random state is not ours to spend
+        build_model(config, features=1, positions=0 if encoding is None else 1, num_classes=2)
+    build_training(config.train)
 
 
 def build_training(config: TrainConfig) -> Training:

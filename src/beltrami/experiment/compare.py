@@ -6,7 +6,6 @@ import numpy as np
 
 from beltrami.data import Dataset, Split
 
-
 KERNELS: dict[str, dict[str, Any]] = {
     "rbf": {"kernel": "rbf", "gamma": 20},
     "knn": {"kernel": "knn", "n_neighbors": 7},

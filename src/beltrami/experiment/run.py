@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from beltrami.data import Dataset, Progress, Split, load, make_split
 from beltrami.errors import DataError, UnknownName
-from beltrami.experiment.build import build_encoding, build_model, build_training
+from beltrami.experiment.build import build_encoding, build_model, build_training, check_settings
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.setting import read_config
 from beltrami.graph import Edges, Sparse
@@ -59,6 +59,7 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
         raise UnknownName("data.component", config.data.component, COMPONENTS)
     if config.data.features not in FEATURES:
         raise UnknownName("data.features", config.data.features, FEATURES)
+    check_settings(config)
     dataset = load(config.dataset, progress=progress)
     if config.data.component == "largest":
         dataset = dataset.largest_component()
