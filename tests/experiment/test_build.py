@@ -29,7 +29,7 @@ from beltrami.experiment.config import DiffusivityConfig, FlowConfig, PositionCo
 from beltrami.flow import BeltramiFlow, LinearFlow
 from beltrami.joint import Joint
 from beltrami.position import PPR, LaplacianEigenvectors
-from beltrami.scheme import PID, ConstantSteps, Continuous, Dopri5, Scheme
+from beltrami.scheme import PID, ConstantSteps, Continuous, Dopri5, Scheme, TorchDiffEq
 from beltrami.stencil import Keep, Loops
 from beltrami.train import Epoch, seeded
 
@@ -99,11 +99,24 @@ def test_every_start_trains(start: str) -> None:
 def test_continuous_adjoint_goes_back_by_a_scheme_of_its_own(dt: str) -> None:
     settings = ["scheme.adjoint=continuous", "scheme.backward=dopri5", f"scheme.backward_dt={dt}"]
     scheme = build_scheme(configured(*settings).scheme)
+    assert isinstance(scheme, Scheme)
     assert isinstance(scheme.adjoint, Continuous)
     assert isinstance(scheme.adjoint.scheme, Scheme)
     assert isinstance(scheme.adjoint.scheme.solver, Dopri5)
     assert isinstance(scheme.adjoint.scheme.controller, PID if dt == "null" else ConstantSteps)
     check_trains(settings)
+
+
+@pytest.mark.parametrize("adjoint", ["direct", "continuous"])
+def test_methods_of_torchdiffeq_train(adjoint: str) -> None:
+    settings = ["scheme.solver=torchdiffeq:rk4", "scheme.dt=0.5", f"scheme.adjoint={adjoint}"]
+    assert isinstance(build_scheme(configured(*settings).scheme), TorchDiffEq)
+    check_trains(settings)
+
+
+def test_torchdiffeq_has_no_checkpoints() -> None:
+    with pytest.raises(UnknownName, match="checkpointed"):
+        build_scheme(configured("scheme.solver=torchdiffeq:rk4", "scheme.adjoint=checkpointed").scheme)
 
 
 def test_constant_start_has_the_value_of_the_setting() -> None:

@@ -52,6 +52,8 @@ from beltrami.scheme import (
     Midpoint,
     Scheme,
     Solver,
+    TimeStepping,
+    TorchDiffEq,
 )
 from beltrami.stencil import Keep, Loops, Stencil
 from beltrami.train import Horizon, Training, seeded
@@ -82,6 +84,7 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
 }
 SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "additive")
 ENCODINGS = ("none", "ppr", "laplacian")
+TORCHDIFFEQ = "torchdiffeq:"  # and the name of one of its methods
 ADJOINTS = ("direct", "checkpointed", "continuous")
 
 
@@ -129,7 +132,10 @@ def build_stencil(config: FlowConfig) -> Stencil:
     return Loops(config.loops) if config.loops else Keep()
 
 
-def build_scheme(config: SchemeConfig) -> Scheme:
+def build_scheme(config: SchemeConfig) -> TimeStepping:
+    if config.solver.startswith(TORCHDIFFEQ):
+        return _torchdiffeq(config)
+
     def stepping(solver: str, dt: float | None, adjoint: Adjoint) -> Scheme:
         controller: Controller = PID(rtol=config.rtol, atol=config.atol) if dt is None else ConstantSteps(dt)
         return Scheme(_named("scheme.solver", solver, SOLVERS)(config), controller, adjoint, max_steps=config.max_steps)
@@ -142,6 +148,12 @@ def build_scheme(config: SchemeConfig) -> Scheme:
         ),
     }
     return stepping(config.solver, config.dt, _named("scheme.adjoint", config.adjoint, adjoints)())
+
+
+def _torchdiffeq(config: SchemeConfig) -> TorchDiffEq:
+    adjoint = _named("scheme.adjoint of torchdiffeq", config.adjoint, {"direct": Direct(), "continuous": Continuous()})
+    method = config.solver.removeprefix(TORCHDIFFEQ)
+    return TorchDiffEq(method, rtol=config.rtol, atol=config.atol, step_size=config.dt, adjoint=adjoint)
 
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:

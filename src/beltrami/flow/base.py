@@ -32,5 +32,8 @@ class Flow(nn.Module, ABC):
         self.diffusivity = diffusivity
 
     @abstractmethod
-    def bind(self, z0: Tensor, edges: Edges) -> VectorField:
-        """The vector field of this flow for the initial state ``z0`` (n, d) on ``edges``."""
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> VectorField:
+        """The vector field of this flow from the state ``z`` (n, d) on ``edges``.
+
+        ``start`` is z(0), where ``z`` is the beginning of a later segment; the two are the same by default.
+        """

@@ -81,8 +81,8 @@ class BeltramiFlow(Flow):
         super().__init__(diffusivity)
         self.rate, self.source = rate, source
 
-    def bind(self, z0: Tensor, edges: Edges) -> BeltramiField:
-        alpha, source = _scalars(self.rate, self.source, z0)
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BeltramiField:
+        alpha, source = _scalars(self.rate, self.source, z if start is None else start)
         return BeltramiField(self.diffusivity, edges, alpha=alpha, source=source)
 
 
@@ -91,7 +91,8 @@ class LinearFlow(Flow):
 
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
-    Linear in z: edges are scored once a solve, and an evaluation is one sparse product.
+    Linear in z: edges are scored once a solve, and an evaluation is one sparse product. On a moving mesh they
+    are scored once a segment, at its beginning.
 
     Args:
         diffusivity: the weights a.
@@ -103,10 +104,10 @@ class LinearFlow(Flow):
         super().__init__(diffusivity)
         self.rate, self.source = rate, source
 
-    def bind(self, z0: Tensor, edges: Edges) -> LinearField:
-        alpha, source = _scalars(self.rate, self.source, z0)
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
+        alpha, source = _scalars(self.rate, self.source, z if start is None else start)
         anchored = self.diffusivity.normalise.anchored(edges)
-        return LinearField(self.diffusivity(z0, edges), edges, anchored=anchored, alpha=alpha, source=source)
+        return LinearField(self.diffusivity(z, edges), edges, anchored=anchored, alpha=alpha, source=source)
 
 
 def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:

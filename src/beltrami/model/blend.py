@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from beltrami.errors import check_matrix
 from beltrami.graph import Edges, Sparse
 from beltrami.model.coder import Decoder, Encoder
-from beltrami.model.evolution import Evolution
+from beltrami.model.evolution import Evolution, Evolved
 from beltrami.scheme import Stats
 
 
@@ -24,11 +24,20 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Output:
-    """Class scores (n, classes), the running cost to add to the loss, and the statistics of the solve."""
+    """Class scores (n, classes), and the evolution they came from."""
 
     logits: Tensor
-    cost: Tensor
-    stats: Stats
+    evolved: Evolved
+
+    @property
+    def cost(self) -> Tensor:
+        """The running cost, to be added to the loss."""
+        return self.evolved.cost
+
+    @property
+    def stats(self) -> Stats:
+        """What the solve took; backward counts are in once ``backward`` has run."""
+        return self.evolved.stats
 
 
 class BLEND(nn.Module):
@@ -87,7 +96,7 @@ class BLEND(nn.Module):
     def run(self, inputs: Inputs) -> Output:
         """As :meth:`forward` on prepared inputs, with the running cost and the statistics of the solve."""
         evolved = self.evolution.evolve(self.encode(inputs), inputs.edges)
-        return Output(self.xi(evolved.z), evolved.cost, evolved.stats)
+        return Output(self.xi(evolved.z), evolved)
 
     def encode(self, inputs: Inputs) -> Tensor:
         """z(0), positions first."""

@@ -141,6 +141,10 @@ class TimeStepping(ABC):
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         """Solve at the times ``ts``, which ``solve`` has checked."""
 
+    @abstractmethod
+    def resume(self, stats: Stats) -> "TimeStepping":
+        """The same, to go on where a solve with these ``stats`` ended: it need not look for a first step again."""
+
 
 class Tally:
     """A vector field that counts its evaluations in ``stats`` and refuses slopes unlike the state.

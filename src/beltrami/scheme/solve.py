@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from beltrami.scheme.adjoint.direct import Direct
-from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, TimeStepping, VectorField
+from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping, VectorField
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class Scheme(TimeStepping):
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         return self.adjoint.run(f, y0, ts, self, params)
+
+    def resume(self, stats: Stats) -> "Scheme":
+        return replace(self, controller=self.controller.resume(stats.last_dt))
 
 
 _ADVICE = "use ConstantSteps, or a solver such as Dopri5, Bosh3 or Heun."
