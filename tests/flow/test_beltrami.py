@@ -15,8 +15,8 @@ from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Euler, Scheme, solv
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
 flows = pytest.mark.parametrize("flow", [BeltramiFlow, LinearFlow])
 normalisers = pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
-TIGHT = Scheme(Dopri5(), PID(1e-13, 1e-13))
-T = 2.0
+TIGHT = Scheme(Dopri5(), PID(1e-12, 1e-12))
+T = 1.0
 
 
 @torch.no_grad()
@@ -101,7 +101,7 @@ def test_constants_are_not_stationary_where_columns_do(flow: Callable[..., Flow]
 @pytest.mark.parametrize("name", ["ScaledDot", "ExpKernel", "RandomWalk"])
 def test_mass_is_conserved_where_columns_sum_to_one(edges: Edges, flow: Callable[..., Flow], name: str) -> None:
     z0 = normal(edges.num_nodes, 5)
-    z = evolved(flow(make(name, Columns(squareplus), heads=2)), z0, edges, Scheme(Dopri5(), PID(1e-8, 1e-8)))
+    z = evolved(flow(make(name, Columns(squareplus), heads=2)), z0, edges, Scheme(Dopri5(), PID(1e-6, 1e-6)))
     torch.testing.assert_close(z.sum(0), z0.sum(0), atol=1e-12, rtol=0)
     assert torch.equal(z, z0) == (edges.num_edges == 0)
 

@@ -4,6 +4,7 @@ from beltrami.diffusivity.additive import Additive
 from beltrami.diffusivity.base import Diffusivity, Start, constant, xavier
 from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
 from beltrami.diffusivity.fixed import RandomWalk
+from beltrami.diffusivity.gaussian import Gaussian
 from beltrami.diffusivity.kernel import ExpKernel
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Cosine",
     "Pearson",
     "ExpKernel",
+    "Gaussian",
     "Additive",
     "RandomWalk",
     "Start",

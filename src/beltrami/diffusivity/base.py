@@ -17,9 +17,9 @@ def xavier(weight: Tensor) -> Tensor:
 
 
 def constant(value: float = 1e-5) -> Start:
-    """The paper's start: every weight the same, so that all scores are nearly equal and attention starts uniform.
-
-    With weight decay on top, it stays there.
+    """The paper's start: every weight the same. Dot products are then nearly equal and attention starts uniform; with
+    weight decay on top, it stays there. Not for :class:`Cosine` and :class:`Pearson`, whose scores know no size: there
+    all channels of a projection are equal, and the score is a sign, or none.
     """
 
     def fill(weight: Tensor) -> Tensor:

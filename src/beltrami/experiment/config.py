@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 class DataConfig:
     """Which nodes, how their features are scaled, and which of them train.
 
-    ``component``: ``largest``, or ``all`` for the whole graph. ``features``: ``raw``, or ``rows`` for rows whose
-    absolute values sum to one. ``protocol``: the split's; ``split_seed``: which one.
+    ``component``: ``largest``, or ``all`` for the whole graph. ``features``: ``raw``, or ``rows`` for rows
+    scaled to one sum of absolute values, their mean. ``protocol``: the split's; ``split_seed``: which one.
     """
 
     component: str = "largest"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from beltrami.data import Dataset, Progress, Split, load, make_split
 from beltrami.errors import DataError, UnknownName
@@ -68,7 +67,7 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     encoding = build_encoding(config.position)
     generator = torch.Generator().manual_seed(config.seed)
     pos = None if encoding is None else _sparse_where_it_pays(encoding(edges.to(device), generator)).to(device)
-    x = F.normalize(dataset.x, p=1, dim=1) if config.data.features == "rows" else dataset.x
+    x = _even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     return Problem(
         dataset=dataset.to(device),
         split=split.to(device),
@@ -144,6 +143,12 @@ def _judge_again(folder: Path, config: RunConfig, result: RunResult, *, device: 
     inputs = model.prepare(problem.x, problem.edges, problem.pos)
     logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
     return 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
+
+
+def _even_rows(x: Tensor) -> Tensor:
+    """Rows scaled to one sum of absolute values, their mean: long texts count no more than short ones."""
+    sums = x.abs().sum(1, keepdim=True)
+    return x * (sums.mean() / sums.clamp(min=torch.finfo(x.dtype).tiny))
 
 
 def _sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:

@@ -3,6 +3,7 @@
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.beltrami import BeltramiField, BeltramiFlow, LinearField, LinearFlow
 from beltrami.flow.cost import Cost, Costed, JacobianNorm, Kinetic
+from beltrami.flow.hyperbolic import HyperbolicFlow
 from beltrami.flow.source import Rate, Source
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "VectorField",
     "BeltramiFlow",
     "LinearFlow",
+    "HyperbolicFlow",
     "BeltramiField",
     "LinearField",
     "Rate",
