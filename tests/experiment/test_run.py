@@ -14,6 +14,7 @@ from toy import small_blend, small_config, toy_problem
 from beltrami.data import Place, available
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment import RunConfig, evaluate_run, override, pose, recipe, run, save_run
+from beltrami.experiment.run import even_rows
 from beltrami.graph import Sparse
 from beltrami.train import RunResult, save_weights, seeded
 
@@ -98,6 +99,11 @@ def test_features_are_scaled_as_asked() -> None:
     assert raw.x is raw.dataset.x
     mean = raw.dataset.x.sum(1).mean()
     assert torch.allclose(rows.x.abs().sum(1), mean.expand(1797), rtol=1e-5)
+
+
+def test_rows_without_features_stay_without() -> None:
+    x = torch.tensor([[1.0, 3.0], [0.0, 0.0], [0.0, -2.0]])
+    assert torch.equal(even_rows(x), torch.tensor([[0.5, 1.5], [0.0, 0.0], [0.0, -2.0]]))
 
 
 def test_posed_digits_have_the_split_of_the_seed() -> None:

@@ -67,7 +67,7 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     encoding = build_encoding(config.position)
     generator = torch.Generator().manual_seed(config.seed)
     pos = None if encoding is None else _sparse_where_it_pays(encoding(edges.to(device), generator)).to(device)
-    x = _even_rows(dataset.x) if config.data.features == "rows" else dataset.x
+    x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     return Problem(
         dataset=dataset.to(device),
         split=split.to(device),
@@ -145,10 +145,10 @@ def _judge_again(folder: Path, config: RunConfig, result: RunResult, *, device: 
     return 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
 
 
-def _even_rows(x: Tensor) -> Tensor:
+def even_rows(x: Tensor) -> Tensor:
     """Rows scaled to one sum of absolute values, their mean: long texts count no more than short ones."""
     sums = x.abs().sum(1, keepdim=True)
-    return x * (sums.mean() / sums.clamp(min=torch.finfo(x.dtype).tiny))
+    return torch.where(sums > 0, x * (sums.mean() / sums), x)
 
 
 def _sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:
