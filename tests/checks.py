@@ -1,7 +1,7 @@
 """The batteries that every diffusivity, stencil and encoding goes through, and the small graphs they run on.
 
-A new one joins its list: ``DIFFUSIVITIES``, ``STENCILS``, ``ENCODINGS``. What is compared with is written as loops over
-plain numbers, straight from the equations.
+A new one joins its list: ``DIFFUSIVITIES``, ``STENCILS``, ``ENCODINGS`` or ``RANDOM_ENCODINGS``. What is compared
+with is written as loops over plain numbers, straight from the equations.
 """
 
 import math
@@ -25,7 +25,7 @@ from beltrami.diffusivity import (
 )
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
-from beltrami.position import PPR, Encoding, LaplacianEigenvectors
+from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.stencil import Keep, Loops, Stencil
 
 JOINT = Joint(2, 3)
@@ -42,7 +42,21 @@ DIFFUSIVITIES: dict[str, Make] = {
 }
 LEARNED = [name for name in DIFFUSIVITIES if name != "RandomWalk"]
 STENCILS: list[Stencil] = [Keep(), Loops(), Loops(0.3)]
-ENCODINGS: list[Encoding] = [PPR(), PPR(restart=0.3, top=2), LaplacianEigenvectors(1), LaplacianEigenvectors(2)]
+ENCODINGS: list[Encoding] = [
+    PPR(),
+    PPR(restart=0.3, top=2),
+    PPR(top=None),
+    Heat(time=2.0),
+    Heat(time=0.5, top=2),
+    Heat(time=0.5, top=None),
+    LaplacianEigenvectors(1),
+    LaplacianEigenvectors(2),
+    ReturnProbabilities(4),
+]
+RANDOM_ENCODINGS: list[Encoding] = [
+    DeepWalk(4, walk_length=8, context=3),
+    DeepWalk(3, walk_length=8, context=3, p=0.5, q=2.0, negatives=2, epochs=2),
+]
 
 
 def undirected(pairs: Sequence[tuple[int, int]], *, num_nodes: int) -> Edges:
@@ -224,3 +238,19 @@ def check_encoding(encoding: Encoding, edges: Edges) -> None:
     names = torch.randperm(edges.num_nodes, generator=torch.Generator().manual_seed(2))
     moved = encoding(relabelled(edges, names)).to_dense()[names]
     torch.testing.assert_close(moved @ moved.T, u @ u.T, atol=1e-5, rtol=1e-5)
+
+
+def check_random_encoding(encoding: Encoding, edges: Edges) -> None:
+    """Finite, one row a node, the same from the same seed, other from another, and nothing drawn from elsewhere."""
+
+    def encode(seed: int) -> Tensor:
+        return encoding(edges, torch.Generator().manual_seed(seed)).to_dense()
+
+    before = torch.get_rng_state()
+    u = encode(0)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert u.shape[0] == edges.num_nodes
+    assert u.dtype == torch.float32
+    assert bool(torch.isfinite(u).all())
+    assert torch.equal(u, encode(0))
+    assert not torch.equal(u, encode(1))

@@ -6,6 +6,7 @@ import pytest
 import torch
 from toy import small_config, toy_problem
 
+from beltrami.diffusivity import Gaussian
 from beltrami.errors import UnknownName
 from beltrami.experiment import RunConfig, override, run
 from beltrami.experiment.build import (
@@ -26,7 +27,8 @@ from beltrami.experiment.build import (
     build_training,
 )
 from beltrami.experiment.config import DiffusivityConfig, FlowConfig, PositionConfig
-from beltrami.flow import BeltramiFlow, LinearFlow
+from beltrami.flow import BeltramiFlow, HyperbolicFlow, LinearFlow
+from beltrami.geometry import PoincareBall
 from beltrami.joint import Joint
 from beltrami.position import PPR, LaplacianEigenvectors
 from beltrami.scheme import PID, ConstantSteps, Continuous, Dopri5, Scheme, TorchDiffEq
@@ -119,6 +121,21 @@ def test_torchdiffeq_has_no_checkpoints() -> None:
         build_scheme(configured("scheme.solver=torchdiffeq:rk4", "scheme.adjoint=checkpointed").scheme)
 
 
+def test_positions_in_the_ball_train() -> None:
+    settings = ["flow.positions=hyperbolic", "flow.frozen=false", "diffusivity.score=gaussian"]
+    config = configured(*settings)
+    flow = build_model(config, features=6, positions=3, num_classes=2).evolution.flow
+    assert isinstance(flow, HyperbolicFlow)
+    assert isinstance(flow.diffusivity, Gaussian)
+    assert flow.diffusivity.metric == PoincareBall()
+    check_trains(settings, positions=True)
+
+
+def test_frozen_flow_in_the_ball_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"set `flow\.frozen=false` too"):
+        build_model(configured("flow.positions=hyperbolic"), features=6, positions=3, num_classes=2)
+
+
 def test_constant_start_has_the_value_of_the_setting() -> None:
     diffusivity = build_diffusivity(DiffusivityConfig(width=8, start="constant", start_value=0.25), Joint(0, 8))
     assert all(bool((parameter == 0.25).all()) for parameter in diffusivity.parameters())
@@ -136,8 +153,8 @@ def test_encodings_are_built_by_name() -> None:
 
 def test_flow_is_frozen_or_live_with_the_parts_asked_for() -> None:
     diffusivity = build_diffusivity(DiffusivityConfig("uniform"), Joint(0, 8))
-    frozen = build_flow(FlowConfig(frozen=True, rate=True, source=False), diffusivity)
-    live = build_flow(FlowConfig(frozen=False, rate=False, source=True), diffusivity)
+    frozen = build_flow(FlowConfig(frozen=True, rate=True, source=False), diffusivity, Joint(2, 3))
+    live = build_flow(FlowConfig(frozen=False, rate=False, source=True), diffusivity, Joint(2, 3))
     assert isinstance(frozen, LinearFlow)
     assert isinstance(live, BeltramiFlow)
     assert dict(frozen.named_parameters()).keys() == {"rate.logit"}

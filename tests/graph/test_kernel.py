@@ -1,12 +1,15 @@
-"""Personalised PageRank against the dense inverse."""
+"""Personalised PageRank against the dense inverse, heat against the dense exponential."""
+
+import math
+from functools import partial
 
 import pytest
 import torch
 from checks import dense, kite, undirected
 from torch import Tensor
 
-from beltrami.graph import Edges
-from beltrami.graph.kernel import pagerank, symmetric_weights, top_entries
+from beltrami.graph import Edges, aggregate
+from beltrami.graph.kernel import heat, pagerank, symmetric_weights, top_entries
 
 EYE = torch.eye(6, dtype=torch.float64)
 ALL = torch.arange(6)
@@ -101,7 +104,7 @@ def test_a_node_without_edges_keeps_what_it_restarts_with() -> None:
 def test_top_entries_keep_the_largest_of_each_column(top: int) -> None:
     edges = lollipop()
     kernel = pagerank(edges, ALL, restart=0.05)
-    found = top_entries(edges, restart=0.05, top=top).to_dense()
+    found = top_entries(edges, partial(pagerank, restart=0.05), top=top).to_dense()
     assert (found > 0).sum(0).tolist() == [top] * 6
     for column in range(6):
         largest = kernel[:, column].sort(descending=True).values[:top]
@@ -110,12 +113,14 @@ def test_top_entries_keep_the_largest_of_each_column(top: int) -> None:
 
 def test_blocks_do_not_change_the_result() -> None:
     edges = lollipop()
-    whole, pieces = (top_entries(edges, restart=0.05, top=3, block=block).to_dense() for block in (512, 2))
+    kernel = partial(pagerank, restart=0.05)
+    whole, pieces = (top_entries(edges, kernel, top=3, block=block).to_dense() for block in (512, 2))
     torch.testing.assert_close(pieces, whole, atol=1e-14, rtol=1e-12)
 
 
 def test_components_do_not_see_each_other() -> None:
-    found = top_entries(undirected([(0, 1), (2, 3)], num_nodes=4), restart=0.05, top=4).to_dense()
+    pairs = undirected([(0, 1), (2, 3)], num_nodes=4)
+    found = top_entries(pairs, partial(pagerank, restart=0.05), top=4).to_dense()
     assert (found > 0).int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
 
 
@@ -123,3 +128,65 @@ def test_components_do_not_see_each_other() -> None:
 def test_a_restart_that_is_no_probability_is_refused(restart: float) -> None:
     with pytest.raises(ValueError, match="`restart` must lie between 0 and 1"):
         pagerank(kite(), torch.arange(4), restart=restart)
+
+
+def test_without_a_limit_every_entry_is_kept_dense() -> None:
+    edges = lollipop()
+    seen: list[int] = []
+    kernel = partial(heat, time=1.0)
+    found = top_entries(edges, kernel, top=None, block=4, on_columns=seen.append)
+    assert found.layout == torch.strided
+    torch.testing.assert_close(found, kernel(edges, ALL), atol=1e-14, rtol=1e-12)
+    assert seen == [4, 6]
+
+
+@pytest.mark.parametrize("time", [0.0, 0.1, 1.0, 7.5, 200.0])
+@pytest.mark.parametrize("loops", [False, True])
+def test_heat_is_the_dense_exponential(time: float, loops: bool) -> None:
+    edges = lollipop().with_loops(1.0) if loops else lollipop()
+    exact = torch.linalg.matrix_exp(-time * (EYE - symmetric(edges)))
+    torch.testing.assert_close(heat(edges, ALL, time=time, tolerance=1e-13), exact, atol=2e-13, rtol=0)
+
+
+@pytest.mark.parametrize("time", [0.3, 5.0, 80.0])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-12])
+def test_the_tolerance_bounds_the_error_of_heat(time: float, tolerance: float) -> None:
+    edges = lollipop()
+    exact = torch.linalg.matrix_exp(-time * (EYE - symmetric(edges)))
+    error = heat(edges, ALL, time=time, tolerance=tolerance) - exact
+    assert float(torch.linalg.vector_norm(error, dim=0).max()) <= tolerance + 1e-14
+
+
+def test_heat_flows_on_where_it_stopped() -> None:
+    """H_s H_t = H_(s + t): a semigroup."""
+    edges = lollipop()
+    first, second, both = (heat(edges, ALL, time=time, tolerance=1e-13) for time in (0.7, 1.9, 2.6))
+    torch.testing.assert_close(first @ second, both, atol=1e-12, rtol=0)
+
+
+def test_heat_of_the_random_walk_conserves_what_it_spreads() -> None:
+    """D^-1/2 H_t D^1/2 = exp(-t (I - P)): rows sum to one, entries are probabilities."""
+    edges = lollipop()
+    a = adjacency(edges)
+    degree = a.sum(1)
+    walk = degree.rsqrt()[:, None] * heat(edges, ALL, time=2.0, tolerance=1e-13) * degree.sqrt()
+    torch.testing.assert_close(walk, torch.linalg.matrix_exp(-2.0 * (EYE - a / degree[:, None])), atol=1e-12, rtol=0)
+    torch.testing.assert_close(walk.sum(1), torch.ones(6, dtype=torch.float64))
+
+
+def test_products_grow_with_the_root_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = [0]
+
+    def counting(a: Tensor, z: Tensor, edges: Edges) -> Tensor:
+        counted[0] += 1
+        return aggregate(a, z, edges)
+
+    monkeypatch.setattr("beltrami.graph.kernel.aggregate", counting)
+    heat(kite(), torch.arange(1), time=1000.0, tolerance=1e-6)
+    assert counted[0] <= math.sqrt(2 * 1000 * math.log(2e6))
+
+
+@pytest.mark.parametrize("time", [-1.0, math.inf, math.nan])
+def test_a_time_that_heat_cannot_spread_for_is_refused(time: float) -> None:
+    with pytest.raises(ValueError, match="`time` must be finite and not negative"):
+        heat(kite(), torch.arange(4), time=time)

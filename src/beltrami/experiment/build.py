@@ -12,6 +12,7 @@ from beltrami.diffusivity import (
     Cosine,
     Diffusivity,
     ExpKernel,
+    Gaussian,
     Pearson,
     RandomWalk,
     ScaledDot,
@@ -27,11 +28,12 @@ from beltrami.experiment.config import (
     SchemeConfig,
     TrainConfig,
 )
-from beltrami.flow import BeltramiFlow, Cost, Flow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
+from beltrami.flow import BeltramiFlow, Cost, Flow, HyperbolicFlow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
+from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Decoder, Encoder, Evolution
-from beltrami.position import PPR, Encoding, LaplacianEigenvectors
+from beltrami.position import PPR, DeepWalk, Encoding, Heat, Hyperbolic, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.scheme import (
     PID,
     RK4,
@@ -82,23 +84,25 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "additive")
-ENCODINGS = ("none", "ppr", "laplacian")
+SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive")
+ENCODINGS: dict[str, Callable[[PositionConfig], Encoding | None]] = {
+    "none": lambda config: None,
+    "ppr": lambda config: PPR(restart=config.restart, top=config.top),
+    "heat": lambda config: Heat(time=config.time, top=config.top),
+    "laplacian": lambda config: LaplacianEigenvectors(config.channels),
+    "walk": lambda config: ReturnProbabilities(config.channels),
+    "hyperbolic": lambda config: Hyperbolic(config.channels),
+    "deepwalk": lambda config: DeepWalk(config.channels, walk_length=config.walk_length, tuned=config.tuned),
+}
 TORCHDIFFEQ = "torchdiffeq:"  # and the name of one of its methods
 ADJOINTS = ("direct", "checkpointed", "continuous")
 
 
 def build_encoding(config: PositionConfig) -> Encoding | None:
-    if config.encoding == "none":
-        return None
-    if config.encoding == "ppr":
-        return PPR(restart=config.restart, top=config.top)
-    if config.encoding == "laplacian":
-        return LaplacianEigenvectors(config.channels)
-    raise UnknownName("position.encoding", config.encoding, ENCODINGS)
+    return _named("position.encoding", config.encoding, ENCODINGS)(config)
 
 
-def build_diffusivity(config: DiffusivityConfig, joint: Joint) -> Diffusivity:
+def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric | None = None) -> Diffusivity:
     normalise = _named("diffusivity.over", config.over, NORMALISERS)(_named("diffusivity.link", config.link, LINKS))
     starts = {"xavier": xavier, "constant": constant(config.start_value)}
     common: dict[str, Any] = {
@@ -112,15 +116,24 @@ def build_diffusivity(config: DiffusivityConfig, joint: Joint) -> Diffusivity:
         "cosine": lambda: Cosine(joint.channels, config.width, **common),
         "pearson": lambda: Pearson(joint.channels, config.width, **common),
         "exp-kernel": lambda: ExpKernel(joint, config.width, **common),
+        "gaussian": lambda: Gaussian(joint, metric=metric, heads=config.heads, normalise=normalise),
         "additive": lambda: Additive(joint.channels, config.width, **common),
     }
     return _named("diffusivity.score", config.score, scores)()
 
 
-def build_flow(config: FlowConfig, diffusivity: Diffusivity) -> Flow:
+def build_flow(config: FlowConfig, diffusivity: Diffusivity, joint: Joint) -> Flow:
     rate, source = Rate() if config.rate else None, Source() if config.source else None
+    if build_metric(config) is not None:
+        if config.frozen:
+            raise ValueError("`flow.positions=hyperbolic` is a live flow: set `flow.frozen=false` too.")
+        return HyperbolicFlow(diffusivity, joint, rate=rate, source=source)
     flow = LinearFlow if config.frozen else BeltramiFlow
     return flow(diffusivity, rate=rate, source=source)
+
+
+def build_metric(config: FlowConfig) -> PoincareBall | None:
+    return _named("flow.positions", config.positions, {"flat": None, "hyperbolic": PoincareBall()})
 
 
 def build_costs(config: FlowConfig) -> list[Cost]:
@@ -159,8 +172,9 @@ def _torchdiffeq(config: SchemeConfig) -> TorchDiffEq:
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
     """The model of a configuration for inputs of these widths; ``positions`` 0 for none."""
     joint = Joint(config.model.pos if positions else 0, config.model.feat)
+    diffusivity = build_diffusivity(config.diffusivity, joint, metric=build_metric(config.flow))
     evolution = Evolution(
-        build_flow(config.flow, build_diffusivity(config.diffusivity, joint)),
+        build_flow(config.flow, diffusivity, joint),
         scheme=build_scheme(config.scheme),
         time=config.scheme.time,
         stencil=build_stencil(config.flow),

@@ -20,12 +20,22 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class PositionConfig:
-    """Positions: ``none``, ``ppr`` (``restart``, ``top``) or ``laplacian`` (``channels``)."""
+    """Positions from the graph.
+
+    ``encoding``: none; ppr (``restart``, ``top``); heat (``time``, ``top``); laplacian (``channels``); walk, return
+    probabilities (``channels`` steps); deepwalk (``channels``, ``walk_length``, or ``tuned``); hyperbolic
+    (``channels``), given as logarithms at the origin. ``top``: entries a row, null for all. ``seed``: of the encoding's
+    own randomness, so that runs of all seeds share one.
+    """
 
     encoding: str = "none"
     restart: float = 0.05
-    top: int = 64
+    top: int | None = 64
+    time: float = 5.0
     channels: int = 16
+    walk_length: int = 80
+    tuned: bool = False
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,8 +53,9 @@ class ModelConfig:
 class DiffusivityConfig:
     """The weights a.
 
-    ``score``: uniform, scaled-dot, cosine, pearson, exp-kernel or additive. ``link``: softmax or squareplus. ``over``:
-    rows, columns or both. ``start``: xavier, or constant at ``start_value``. ``d_k``: null for the head's width.
+    ``score``: uniform, scaled-dot, cosine, pearson, exp-kernel, gaussian or additive. ``link``: softmax or
+    squareplus. ``over``: rows, columns or both. ``start``: xavier, or constant at ``start_value``. ``d_k``: null for
+    the head's width.
     """
 
     score: str = "scaled-dot"
@@ -61,10 +72,12 @@ class DiffusivityConfig:
 class FlowConfig:
     """The equation.
 
-    ``frozen``: attention at z(0), or live at z(t). ``rate``: learnable alpha. ``source``: learnable beta z(0).
-    ``loops``: the weight of self-loops, 0 for none. ``kinetic``, ``jacobian``: the weights of the running costs.
+    ``positions``: flat, or hyperbolic for the live flow in the Poincaré ball. ``frozen``: attention at z(0), or live
+    at z(t). ``rate``: learnable alpha. ``source``: learnable beta z(0). ``loops``: the weight of self-loops, 0 for
+    none. ``kinetic``, ``jacobian``: the weights of the running costs.
     """
 
+    positions: str = "flat"
     frozen: bool = True
     rate: bool = True
     source: bool = False

@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from beltrami.data import Dataset, Progress, Split, load, make_split
+from beltrami.data.position import cached
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment.build import build_encoding, build_model, build_training, check_settings
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.setting import read_config
+from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, Sparse
 from beltrami.model import BLEND
+from beltrami.position import Hyperbolic
 from beltrami.train import (
     Epoch,
     RunResult,
@@ -65,8 +68,11 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     encoding = build_encoding(config.position)
-    generator = torch.Generator().manual_seed(config.seed)
-    pos = None if encoding is None else _sparse_where_it_pays(encoding(edges.to(device), generator)).to(device)
+    pos = None
+    if encoding is not None:
+        found = cached(encoding, edges, seed=config.position.seed)
+        chart = PoincareBall().log_origin(found) if isinstance(encoding, Hyperbolic) else found
+        pos = _sparse_where_it_pays(chart).to(device)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     return Problem(
         dataset=dataset.to(device),

@@ -28,7 +28,8 @@ class HyperbolicFlow(Flow):
         r = \sqrt c\, \|u\|,
 
     with v the velocity of p, split along u and across it. So no step of any scheme can leave the ball, though far out
-    (hyperbolic distances beyond ten) the equation is stiff and wants short ones. Positions that come as points of the ball enter as ``ball.log_origin(p)``.
+    (hyperbolic distances beyond ten) the equation is stiff and wants short ones. Positions that come as points of the
+    ball enter as ``ball.log_origin(p)``.
 
     Args:
         diffusivity: the weights a, which should sum to one over rows; one that sees u measures it as it likes.

@@ -1,11 +1,14 @@
 """Personalised PageRank rows as positions."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from beltrami.graph import Edges
-from beltrami.graph.kernel import top_entries
-from beltrami.position.base import Encoding
+from beltrami.graph.kernel import pagerank
+from beltrami.position.base import Encoding, Progress
+from beltrami.position.kernel import check_top, kernel_rows
 
 
 class PPR(Encoding):
@@ -16,24 +19,21 @@ class PPR(Encoding):
 
     Args:
         restart: restart probability :math:`\rho = 1 - \beta`.
-        top: entries kept in each row.
+        top: entries kept in each row; None keeps them all, which takes O(n^2) memory.
+        progress: told how many columns are solved.
 
     Shapes:
-        -> sparse (n, n).
+        -> sparse (n, n); dense if ``top`` is None.
     """
 
-    def __init__(self, *, restart: float = 0.05, top: int = 64) -> None:
+    def __init__(self, *, restart: float = 0.05, top: int | None = 64, progress: Progress | None = None) -> None:
         if not 0 < restart < 1:
             raise ValueError(f"PPR needs `restart` between 0 and 1; got {restart}.")
-        if top < 1:
-            raise ValueError(f"PPR needs `top` at least 1; got {top}.")
+        check_top(top, name="PPR")
         self.restart = restart
         self.top = top
+        self.progress = progress
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
-        kernel = top_entries(edges.with_loops(1.0), restart=self.restart, top=self.top).t().coalesce()
-        row, column = kernel.indices()
-        total = kernel.values().new_zeros(edges.num_nodes).index_add(0, column, kernel.values())
-        values = kernel.values() / total[column]
-        index = torch.stack((row, column))
-        return torch.sparse_coo_tensor(index, values, kernel.shape, check_invariants=False).coalesce()
+        kernel = partial(pagerank, restart=self.restart)
+        return kernel_rows(edges, kernel, top=self.top, what="PPR", progress=self.progress)

@@ -1,9 +1,10 @@
 """Training: fit a model, read its accuracy along time, keep what was found."""
 
+from beltrami.data.file import write_atomically
 from beltrami.train.checkpoint import load_weights, save_weights
 from beltrami.train.evaluate import Horizon, Reading, accuracy, predict, read_test, validate
 from beltrami.train.fit import Epoch, Fit, Training, count_parameters, fit
-from beltrami.train.result import RunResult, versions, write_atomically
+from beltrami.train.result import RunResult, versions
 from beltrami.train.seed import seeded
 
 __all__ = [

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from beltrami.data.file import write_atomically
 from beltrami.errors import DataError
-from beltrami.train.result import write_atomically
 
 
 def save_weights(model: nn.Module, path: Path) -> None:

@@ -1,9 +1,7 @@
 """RunResult: what one run found, as JSON."""
 
 import json
-import os
 import platform
-import tempfile
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_origin
@@ -70,22 +68,6 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": numpy.__version__,
     }
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: beside its place first, then moved there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _is_a(kind: Any, value: Any) -> bool:

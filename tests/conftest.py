@@ -1,0 +1,85 @@
+"""What tests share: a cache of their own, a house without datasets, the real ones where they are, a web server."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import torch
+
+from beltrami.data import Dataset, Place, available, load, undirected
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    before = os.environ.get("BELTRAMI_CACHE")
+    os.environ["BELTRAMI_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["BELTRAMI_CACHE"]
+    else:
+        os.environ["BELTRAMI_CACHE"] = before
+
+
+@pytest.fixture
+def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No BELTRAMI_DATA, and an empty cache folder, which is returned; no proxies either."""
+    cache = tmp_path / "cache"
+    monkeypatch.delenv("BELTRAMI_DATA", raising=False)
+    monkeypatch.setenv("BELTRAMI_CACHE", str(cache))
+    monkeypatch.setenv("no_proxy", "*")
+    return cache
+
+
+@pytest.fixture
+def real() -> Callable[[str], Dataset]:
+    """Loads a dataset from the folder in BELTRAMI_DATA, or skips the test."""
+
+    def load_or_skip(name: str) -> Dataset:
+        if not os.environ.get("BELTRAMI_DATA"):
+            pytest.skip("BELTRAMI_DATA is not set")
+        if available(name) is not Place.FOLDER:
+            pytest.skip(f"the folder in BELTRAMI_DATA lacks {name}")
+        return load(name)
+
+    return load_or_skip
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder; a name that begins with ``short`` is cut off half-way through."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def copyfile(self, source: object, outputfile: object) -> None:
+        body = source.read()  # type: ignore[attr-defined]
+        half = len(body) // 2 if "/short" in self.path else len(body)
+        outputfile.write(body[:half])  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder, and the address under which a server on this machine publishes it."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def ring() -> Callable[..., Dataset]:
+    """Makes a ring of ``nodes`` nodes whose classes go round."""
+
+    def make(nodes: int, *, classes: int = 3, name: str = "ring") -> Dataset:
+        j = torch.arange(nodes)
+        edge_index = undirected(torch.stack((j, (j + 1) % nodes)), num_nodes=nodes)
+        return Dataset(name, torch.ones(nodes, 2), edge_index, j % classes)
+
+    return make

@@ -1,0 +1,200 @@
+"""Positions are computed once, found again by all that they depend on, and never half written."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from checks import crooked, kite, ragged, undirected
+from torch import Tensor
+
+from beltrami.data.position import cached, position_key
+from beltrami.graph import Edges
+from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors, ReturnProbabilities
+
+DEEPWALK: dict[str, Any] = {
+    "channels": 4,
+    "walk_length": 10,
+    "context": 3,
+    "walks_per_node": 2,
+    "p": 1.0,
+    "q": 1.0,
+    "negatives": 1,
+    "epochs": 1,
+    "rate": 0.1,
+    "tuned": False,
+}
+
+
+class Counting(Encoding):
+    """Random positions, dense or sparse, that count how often they were computed."""
+
+    def __init__(self, *, sparse: bool = False) -> None:
+        self.sparse = sparse
+        self._calls = 0
+
+    def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
+        self._calls += 1
+        u = torch.rand(edges.num_nodes, 3, generator=generator)
+        return (u * (u > 0.5)).to_sparse() if self.sparse else u
+
+    @property
+    def calls(self) -> int:
+        return self._calls
+
+
+class Later(Counting):
+    """The same method after a change."""
+
+    version: ClassVar[int] = 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_second_time_they_come_from_the_file(tmp_path: Path, sparse: bool) -> None:
+    encoding = Counting(sparse=sparse)
+    first = cached(encoding, kite(), seed=0, folder=tmp_path)
+    again = cached(encoding, kite(), seed=0, folder=tmp_path)
+    assert encoding.calls == 1
+    assert again.layout == first.layout == (torch.sparse_coo if sparse else torch.strided)
+    assert again.dtype == first.dtype
+    assert torch.equal(again.to_dense(), first.to_dense())
+    assert torch.equal(first.to_dense(), encoding(kite(), torch.Generator().manual_seed(0)).to_dense())
+    (file,) = tmp_path.iterdir()
+    assert file.name == f"Counting-{position_key(encoding, kite(), seed=0)}.safetensors"
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [PPR(top=3), PPR(top=None), Heat(time=1.0), LaplacianEigenvectors(2), ReturnProbabilities(3), DeepWalk(**DEEPWALK)],
+    ids=lambda e: type(e).__name__,
+)
+def test_every_encoding_comes_back_as_it_was(tmp_path: Path, encoding: Encoding) -> None:
+    first, again = (cached(encoding, crooked(), seed=1, folder=tmp_path) for _ in range(2))
+    assert first.layout == again.layout
+    assert first.is_coalesced() == again.is_coalesced() if first.is_sparse else True
+    assert torch.equal(first.to_dense(), again.to_dense())
+
+
+def test_without_a_folder_they_are_kept_below_the_cache(empty_house: Path) -> None:
+    cached(Counting(), kite(), seed=0)
+    assert [path.parent.name for path in empty_house.rglob("*.safetensors")] == ["positions"]
+
+
+def test_other_seed_graph_or_version_is_another_file(tmp_path: Path) -> None:
+    weighted = Edges.build(kite().edge_index, num_nodes=4, weight=torch.ones(8))
+    heavier = Edges.build(kite().edge_index, num_nodes=4, weight=torch.full((8,), 2.0))
+    double = Edges.build(kite().edge_index, num_nodes=4, weight=torch.ones(8).double())
+    larger = Edges.build(kite().edge_index, num_nodes=5)
+    other = undirected([(0, 1), (0, 2), (1, 2), (1, 3)], num_nodes=4)
+    graphs = [kite(), weighted, heavier, double, larger, other, ragged()]
+    keys = {position_key(Counting(), edges, seed=0) for edges in graphs}
+    keys |= {position_key(Counting(), kite(), seed=1), position_key(Later(), kite(), seed=0)}
+    assert len(keys) == len(graphs) + 2
+
+
+def test_the_order_of_the_edges_does_not_matter() -> None:
+    shuffled = Edges.build(kite().edge_index[:, torch.randperm(8)], num_nodes=4)
+    assert position_key(PPR(), shuffled, seed=0) == position_key(PPR(), kite(), seed=0)
+
+
+def test_every_parameter_changes_the_key() -> None:
+    changed: dict[str, Any] = {
+        "channels": 5,
+        "walk_length": 11,
+        "context": 4,
+        "walks_per_node": 3,
+        "p": 2.0,
+        "q": 2.0,
+        "negatives": 2,
+        "epochs": 2,
+        "rate": 0.2,
+        "tuned": True,
+    }
+    assert set(changed) == set(DEEPWALK) == set(vars(DeepWalk(4))) - {"progress"}
+    encodings: list[Encoding] = [DeepWalk(**(DEEPWALK | {name: value})) for name, value in changed.items()]
+    encodings += [DeepWalk(**DEEPWALK), PPR(), PPR(top=65), PPR(top=None), PPR(restart=0.1)]
+    encodings += [Heat(time=1.0), Heat(time=2.0), Heat(time=1.0, top=None), Heat(time=1.0, top=65)]
+    encodings += [ReturnProbabilities(3), ReturnProbabilities(4), LaplacianEigenvectors(3), LaplacianEigenvectors(4)]
+    assert len({position_key(encoding, kite(), seed=0) for encoding in encodings}) == len(encodings)
+
+
+def flipped(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    "damage",
+    [lambda content: b"", lambda content: content[:-5], flipped, lambda content: b"no tensors", lambda c: c[:40]],
+    ids=["empty", "cut off", "one bit", "foreign", "header cut"],
+)
+def test_a_damaged_file_is_computed_anew(tmp_path: Path, damage: Any, sparse: bool) -> None:
+    encoding = Counting(sparse=sparse)
+    first = cached(encoding, kite(), seed=0, folder=tmp_path)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    again = cached(encoding, kite(), seed=0, folder=tmp_path)
+    assert encoding.calls == 2
+    assert torch.equal(again.to_dense(), first.to_dense())
+    assert file.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_another_files_content_under_this_name_is_not_believed(tmp_path: Path) -> None:
+    encoding = Counting()
+    cached(encoding, kite(), seed=0, folder=tmp_path)
+    (file,) = tmp_path.iterdir()
+    cached(encoding, kite(), seed=1, folder=tmp_path)
+    (other,) = set(tmp_path.iterdir()) - {file}
+    file.write_bytes(other.read_bytes())
+    found = cached(encoding, kite(), seed=0, folder=tmp_path)
+    assert torch.equal(found, encoding(kite(), torch.Generator().manual_seed(0)))
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="could not be kept .* name another folder in BELTRAMI_CACHE"):
+        found = cached(Counting(), kite(), seed=0, folder=tmp_path / "file")
+    assert found.shape == (4, 3)
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+    code = """
+import sys, time
+from pathlib import Path
+from checks import crooked
+from beltrami.data.position import cached
+from beltrami.position import DeepWalk
+folder = Path(sys.argv[1])
+(folder / f"ready-{sys.argv[2]}").touch()
+while not (folder / "go").exists():
+    time.sleep(0.001)
+u = cached(DeepWalk(64, progress=lambda *said: None), crooked(), seed=0, folder=folder / "positions")
+print(u.double().sum().item(), u.shape)
+"""
+    two = [python(code, str(tmp_path), name) for name in "ab"]
+    while not ((tmp_path / "ready-a").exists() and (tmp_path / "ready-b").exists()):
+        assert all(process.poll() is None for process in two), "a process ended before it began"
+        time.sleep(0.01)
+    (tmp_path / "go").touch()
+    said = [process.communicate()[0] for process in two]
+    assert [process.returncode for process in two] == [0, 0]
+    assert said[0] == said[1]
+    (file,) = (tmp_path / "positions").iterdir()
+    before = file.stat().st_mtime_ns
+    u = cached(DeepWalk(64), crooked(), seed=0, folder=tmp_path / "positions")
+    assert f"{u.double().sum().item()} {u.shape}" == said[0].strip()
+    assert file.stat().st_mtime_ns == before  # read, not written again
+
+
+def python(code: str, *arguments: str) -> "subprocess.Popen[str]":
+    path = str(Path(__file__).parents[1])
+    command = [sys.executable, "-W", "ignore", "-c", code, *arguments]
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

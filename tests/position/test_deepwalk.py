@@ -1,0 +1,172 @@
+"""DeepWalk: its gradient against autograd, two cliques apart, and the edges of Cora foretold."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from checks import bare, crooked, ragged
+from torch import Tensor
+from torch.nn import functional as F
+from toy import two_cliques
+
+from beltrami.data import Dataset
+from beltrami.graph import Edges
+from beltrami.position import DeepWalk, Walker
+from beltrami.position.quality import held_out, link_auc
+from beltrami.position.skipgram import SHARED, SkipGram
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def cliques() -> Edges:
+    """Two cliques of ten joined by one edge."""
+    return Edges.build(two_cliques().edge_index, num_nodes=20)
+
+
+def loss_by_loops(u: Tensor, walk: list[int], noise: list[int], *, context: int, negatives: int) -> Tensor:
+    """The objective of one walk, pair by pair, its noise nodes standing for the expectation."""
+    total = u.new_zeros(())
+    for s, a in enumerate(walk):
+        for t, b in enumerate(walk):
+            if 0 < abs(s - t) < context:
+                apart = torch.stack([F.logsigmoid(-u[a] @ u[v]) for v in noise]).mean()
+                total = total - F.logsigmoid(u[a] @ u[b]) - negatives * apart
+    return total
+
+
+@pytest.mark.parametrize("negatives", [1, 3])
+def test_an_update_descends_the_objective(monkeypatch: pytest.MonkeyPatch, negatives: int) -> None:
+    """The first step of Adagrad is the gradient with each row scaled to length rate * sqrt(d)."""
+    skipgram = SkipGram(torch.ones(7), 5, context=3, negatives=negatives, generator=generator())
+    walks = torch.tensor([[0, 1, 2, 1, 3], [4, 3, 3, 0, 1]])
+    noise = torch.randint(6, (2, SHARED), generator=generator(1))
+    monkeypatch.setattr(skipgram, "_draw", lambda shape, generator: noise)
+    u = skipgram.u.double().requires_grad_()
+    losses = [
+        loss_by_loops(u, walk, drawn, context=3, negatives=negatives)
+        for walk, drawn in zip(walks.tolist(), noise.tolist(), strict=True)
+    ]
+    (gradient,) = torch.autograd.grad(sum(losses, torch.zeros(())), u)
+    before = skipgram.u.clone()
+    skipgram.update(walks, rate=0.01, generator=generator())
+    step = (before - skipgram.u).double()
+    torch.testing.assert_close(step, 0.01 * math.sqrt(5) * F.normalize(gradient), atol=1e-6, rtol=1e-4)
+    assert not step[6].any()  # node 6 is on no walk and in no noise
+
+
+def test_noise_is_drawn_in_proportion() -> None:
+    skipgram = SkipGram(torch.tensor([0.0, 1.0, 3.0, 0.0]), 2, context=2, negatives=1, generator=generator())
+    counts = torch.bincount(skipgram._draw((100, 400), generator()).flatten(), minlength=4)
+    assert counts[[0, 3]].tolist() == [0, 0]
+    assert float(counts[2]) / 40_000 == pytest.approx(0.75, abs=0.01)
+
+
+@pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.5, 2.0)])
+def test_two_cliques_come_apart(p: float, q: float) -> None:
+    u = F.normalize(DeepWalk(16, context=5, p=p, q=q)(cliques(), generator()))
+    same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
+    similarity = u @ u.T
+    assert float(similarity[same].min()) > float(similarity[~same].max())
+
+
+def test_the_seed_decides_bit_by_bit() -> None:
+    encoding = DeepWalk(8, walk_length=20, context=5)
+    first, again, other = (encoding(cliques(), generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_a_node_without_edges_lies_at_the_origin() -> None:
+    u = DeepWalk(4, walk_length=10, context=3)(ragged(weighted=True), generator())
+    assert u.shape == (6, 4)
+    assert not u[5].any()
+    assert bool(u[:5].any(1).all())
+    assert not DeepWalk(4)(bare(), generator()).any()
+
+
+def test_progress_is_told_in_walks() -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    DeepWalk(4, walk_length=5, context=2, epochs=2, progress=lambda *said: seen.append(said))(crooked(), generator())
+    assert seen == [("DeepWalk", 96, 192), ("DeepWalk", 192, 192)]
+
+
+def test_tuning_takes_the_length_that_foretells_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    qualities = iter([0.5, 0.6, 0.9, 0.7, 0.8])
+    monkeypatch.setattr("beltrami.position.deepwalk.link_auc", lambda score, positive, negative: next(qualities))
+    lengths: list[tuple[int, int]] = []
+
+    def listening(edges: Edges, *, p: float, q: float) -> Callable[..., Tensor]:
+        def walk(starts: Tensor, *, length: int, generator: torch.Generator) -> Tensor:
+            lengths.append((edges.num_edges, length))
+            return Walker(edges, p=p, q=q)(starts, length=length, generator=generator)
+
+        return walk
+
+    monkeypatch.setattr("beltrami.position.deepwalk.Walker", listening)
+    u = DeepWalk(4, walks_per_node=1, tuned=True)(cliques(), generator())
+    assert u.shape == (20, 4)
+    # 91 edges, nine of them held out while trying; then the whole graph.
+    assert lengths == [(164, 40), (164, 60), (164, 80), (164, 100), (164, 120), (182, 80)]
+
+
+def test_tuning_is_repeatable() -> None:
+    encoding = DeepWalk(4, walks_per_node=1, tuned=True)
+    assert torch.equal(encoding(cliques(), generator()), encoding(cliques(), generator()))
+
+
+def test_walking_without_a_generator_is_refused() -> None:
+    with pytest.raises(ValueError, match="DeepWalk walks at random: it needs a `generator`"):
+        DeepWalk(4)(cliques())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"walks_per_node": 0}, "`walks_per_node` at least 1; got 0"),
+        ({"negatives": 0}, "`negatives` at least 1; got 0"),
+        ({"epochs": 0}, "`epochs` at least 1; got 0"),
+        ({"context": 1}, "`context` from 2 to the walk length, 80; got 1"),
+        ({"context": 81}, "`context` from 2 to the walk length, 80; got 81"),
+        ({"context": 41, "tuned": True}, "`context` from 2 to the walk length, 40; got 41"),
+        ({"rate": 0.0}, "positive, finite `rate`; got 0.0"),
+        ({"rate": math.nan}, "positive, finite `rate`; got nan"),
+        ({"p": 0.0}, "positive, finite `p`; got 0.0"),
+        ({"q": -1.0}, "positive, finite `q`; got -1.0"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        DeepWalk(4, **options)
+
+
+def test_no_channels_are_refused() -> None:
+    with pytest.raises(ValueError, match="DeepWalk needs `channels` at least 1; got 0"):
+        DeepWalk(0)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_edges_of_cora_are_foretold(real: Callable[[str], Dataset]) -> None:
+    """With a tenth of its edges held out."""
+    data = real("cora").largest_component()
+    edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
+    random = generator()
+    training, positive, negative = held_out(edges, share=0.1, generator=random)
+    u = DeepWalk(128)(training, random)
+    assert link_auc(lambda i, j: (u[i] * u[j]).sum(-1), positive, negative) > 0.87
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_the_gpu_the_seed_decides_too() -> None:
+    encoding, edges = DeepWalk(8, walk_length=20, context=5, tuned=False), cliques().to("cuda")
+    first, again = (encoding(edges, generator()) for _ in range(2))
+    assert first.is_cuda
+    assert torch.equal(first, again)
+    u = F.normalize(first.cpu())
+    same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
+    assert float((u @ u.T)[same].mean()) > float((u @ u.T)[~same].mean()) + 0.5

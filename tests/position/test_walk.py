@@ -1,0 +1,157 @@
+"""Walks against their transition probabilities, counted."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+import torch
+from checks import bare, crooked, kite, pairs, ragged
+from scipy.stats import chi2
+from torch import Tensor
+
+from beltrami.graph import Edges
+from beltrami.position import Walker
+from beltrami.position.walk import generator_on
+
+GRAPHS = {"kite": kite(), "crooked": crooked(), "ragged": ragged(), "weighted": ragged(weighted=True)}
+WALKS = 40_000
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def starts(edges: Edges, walks: int = WALKS) -> Tensor:
+    return torch.arange(walks) % edges.num_nodes
+
+
+def weights(edges: Edges) -> dict[int, dict[int, float]]:
+    """Weight of the step from each node to each other, by loops over the edges."""
+    found: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for e, (i, j) in enumerate(pairs(edges)):
+        found[j][i] += 1.0 if edges.weight is None else float(edges.weight[e])
+    return found
+
+
+def implausibility(
+    counts: dict[tuple[int, ...], Counter[int]], expected: Callable[[tuple[int, ...]], dict[int, float]]
+) -> float:
+    """Probability of counts no nearer to the expected than these, by chi-square over all that came before."""
+    statistic, freedom = 0.0, 0
+    for past, counted in counts.items():
+        weight = expected(past)
+        assert set(counted) <= set(weight), f"a step from {past} that cannot be"
+        for there, w in weight.items():
+            mean = counted.total() * w / sum(weight.values())
+            statistic += (counted[there] - mean) ** 2 / mean
+        freedom += len(weight) - 1
+    return float(chi2.sf(statistic, freedom))
+
+
+def count(walks: Tensor, memory: int) -> dict[tuple[int, ...], Counter[int]]:
+    """How often each node came after each run of ``memory`` nodes."""
+    counts: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    for run in walks.unfold(1, memory + 1, 1).flatten(0, 1).tolist():
+        counts[tuple(run[:-1])][run[-1]] += 1
+    return counts
+
+
+@pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
+def test_steps_have_the_probabilities_of_the_weights(edges: Edges) -> None:
+    weight = weights(edges)
+    walks = Walker(edges)(starts(edges), length=4, generator=generator())
+    assert implausibility(count(walks, 1), lambda past: weight[past[0]] or {past[0]: 1.0}) > 0.01
+
+
+@pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
+@pytest.mark.parametrize(("p", "q"), [(0.25, 4.0), (4.0, 0.25), (1.0, 3.0), (0.2, 0.5)])
+def test_second_steps_have_the_probabilities_of_node2vec(edges: Edges, p: float, q: float) -> None:
+    weight = weights(edges)
+    edge = {(j, i) for i, j in pairs(edges)}
+
+    def expected(past: tuple[int, ...]) -> dict[int, float]:
+        t, v = past
+        alpha = {x: 1 / p if x == t else 1.0 if (t, x) in edge else 1 / q for x in weight[v]}
+        return {x: alpha[x] * w for x, w in weight[v].items()} or {v: 1.0}
+
+    walks = Walker(edges, p=p, q=q)(starts(edges), length=3, generator=generator())
+    assert implausibility(count(walks, 2), expected) > 0.01
+
+
+def test_walks_of_the_first_order_would_fail_the_second_orders_test() -> None:
+    """The chi-square above has power: it tells p = 0.5 from p = 1."""
+    weight = weights(kite())
+    walks = Walker(kite(), p=0.5)(starts(kite()), length=3, generator=generator())
+    assert implausibility(count(walks, 2), lambda past: weight[past[1]]) < 1e-6
+
+
+def test_a_walk_begins_at_its_start_and_follows_edges() -> None:
+    edge = {(j, i) for i, j in pairs(crooked())}
+    walks = Walker(crooked(), p=2.0, q=0.5)(torch.tensor([3, 0, 3]), length=20, generator=generator())
+    assert walks.shape == (3, 20)
+    assert walks[:, 0].tolist() == [3, 0, 3]
+    assert all((a, b) in edge for walk in walks.tolist() for a, b in pairwise(walk))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+def test_a_node_that_no_edge_leaves_holds_its_walks(p: float) -> None:
+    walks = Walker(ragged(), p=p)(torch.tensor([4, 5]), length=5, generator=generator())
+    assert walks.tolist() == [[4] * 5, [5] * 5]
+    assert Walker(bare(), p=p)(torch.arange(4), length=3, generator=generator()).tolist() == [[k] * 3 for k in range(4)]
+
+
+def test_the_far_end_of_a_tail_turns_back_however_unlikely() -> None:
+    """A node with one neighbour has no choice: nothing is rejected there, even for an immense p."""
+    walks = Walker(kite(), p=1e12)(torch.tensor([2]).repeat(50), length=9, generator=generator())
+    ends = (walks[:, 1:-1] == 3).nonzero()
+    assert len(ends)
+    assert all(walks[w, k] == 2 and walks[w, k + 2] == 2 for w, k in ends.tolist())
+
+
+def test_the_same_seed_walks_the_same_way() -> None:
+    walker = Walker(crooked(), p=0.5, q=2.0)
+    first, again, other = (walker(torch.arange(6), length=30, generator=generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_a_generator_is_used_where_it_is_and_seeds_another_elsewhere() -> None:
+    here = generator()
+    assert generator_on(torch.device("cpu"), here) is here
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_walks_on_the_gpu_take_a_generator_from_the_cpu() -> None:
+    edges = ragged(weighted=True).to("cuda")
+    first, again = (Walker(edges, p=0.5, q=2.0)(starts(edges), length=3, generator=generator()) for _ in range(2))
+    assert first.is_cuda
+    assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("name", ["p", "q"])
+def test_memory_that_is_no_divisor_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"a walk needs a positive, finite `{name}`; got {value}"):
+        Walker(kite(), p=value if name == "p" else 1.0, q=value if name == "q" else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [
+        (torch.tensor([0, 4]), "name nodes from 0 to 3"),
+        (torch.tensor([-1]), "name nodes from 0 to 3"),
+        (torch.tensor([[0]]), r"node numbers \(w,\); got torch.int64 of shape \(1, 1\)"),
+        (torch.tensor([0.0]), "got torch.float32"),
+    ],
+)
+def test_starts_that_are_no_nodes_are_refused(first: Tensor, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Walker(kite())(first, length=2, generator=generator())
+
+
+def test_a_walk_of_no_nodes_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one node; got `length` 0"):
+        Walker(kite())(torch.arange(4), length=0, generator=generator())
