@@ -11,10 +11,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "joint": ("Joint",),
     "errors": ("DataError", "SolverError", "UnknownName"),
+    "geometry": ("Metric", "Euclidean", "PoincareBall"),
     "graph": ("Edges", "Sparse", "Rows", "Columns", "Both", "softmax", "squareplus"),
-    "diffusivity": ("Diffusivity", "ScaledDot", "Cosine", "Pearson", "ExpKernel", "Additive", "RandomWalk"),
+    "diffusivity": ("Diffusivity", "ScaledDot", "Cosine", "Pearson", "ExpKernel", "Gaussian", "Additive", "RandomWalk"),
     "stencil": ("Stencil", "Keep", "Loops"),
-    "position": ("Encoding", "PPR", "LaplacianEigenvectors"),
+    "position": ("Encoding", "PPR", "Heat", "LaplacianEigenvectors", "ReturnProbabilities", "DeepWalk", "Hyperbolic"),
     "scheme": (
         "Scheme",
         "TorchDiffEq",
@@ -35,7 +36,7 @@ _HOMES = {
         "Checkpointed",
         "Continuous",
     ),
-    "flow": ("Flow", "BeltramiFlow", "LinearFlow", "Rate", "Source", "Kinetic", "JacobianNorm"),
+    "flow": ("Flow", "BeltramiFlow", "LinearFlow", "HyperbolicFlow", "Rate", "Source", "Kinetic", "JacobianNorm"),
     "model": ("BLEND", "Encoder", "Decoder", "Evolution"),
     "data": ("Dataset", "Split", "load", "make_split"),
     "train": ("Training", "Horizon", "RunResult", "fit"),
