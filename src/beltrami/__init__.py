@@ -14,7 +14,7 @@ _HOMES = {
     "geometry": ("Metric", "Euclidean", "PoincareBall"),
     "graph": ("Edges", "Sparse", "Rows", "Columns", "Both", "softmax", "squareplus"),
     "diffusivity": ("Diffusivity", "ScaledDot", "Cosine", "Pearson", "ExpKernel", "Gaussian", "Additive", "RandomWalk"),
-    "stencil": ("Stencil", "Keep", "Loops"),
+    "stencil": ("Stencil", "Keep", "Loops", "Complete", "Isolated", "KNN", "Radius", "Strongest", "Symmetric", "Chain"),
     "position": ("Encoding", "PPR", "Heat", "LaplacianEigenvectors", "ReturnProbabilities", "DeepWalk", "Hyperbolic"),
     "scheme": (
         "Scheme",

@@ -39,11 +39,11 @@ def cora() -> RunConfig:
         "cora",
         "blend",
         position=PPR_ROWS,
-        model=ModelConfig(pos=16, feat=64, dropout=0.6, input_dropout=0.5),
+        model=ModelConfig(pos=16, feat=64, dropout=0.7, input_dropout=0.6),
         diffusivity=DiffusivityConfig("cosine", 128, 8, link="squareplus", over="both"),
         flow=FlowConfig(source=True),
         scheme=SchemeConfig("rk4", 18.29, dt=1.5),
-        train=TrainConfig(100, "adamax", 0.02292, 0.01, 5e-4, look_every=2),
+        train=TrainConfig(100, "adamax", 0.02292, 0.02, 5e-4, look_every=2),
     )
 
 

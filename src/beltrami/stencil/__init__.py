@@ -1,6 +1,22 @@
 """Stencils: the graph that a flow is discretised on."""
 
-from beltrami.stencil.base import Stencil
-from beltrami.stencil.simple import Keep, Loops
+from beltrami.stencil.base import Fixed, Stencil
+from beltrami.stencil.chain import Chain
+from beltrami.stencil.neighbours import KNN, Radius
+from beltrami.stencil.simple import Complete, Isolated, Keep, Loops, Symmetric, Unweighted
+from beltrami.stencil.strongest import Strongest
 
-__all__ = ["Stencil", "Keep", "Loops"]
+__all__ = [
+    "Stencil",
+    "Fixed",
+    "Keep",
+    "Loops",
+    "Complete",
+    "Isolated",
+    "KNN",
+    "Radius",
+    "Strongest",
+    "Symmetric",
+    "Unweighted",
+    "Chain",
+]
