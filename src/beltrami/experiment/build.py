@@ -58,7 +58,7 @@ from beltrami.scheme import (
     TorchDiffEq,
 )
 from beltrami.stencil import Keep, Loops, Stencil
-from beltrami.train import Horizon, Training, seeded
+from beltrami.train import Consistency, Horizon, Training, seeded
 from beltrami.train.fit import MakeOptimiser
 
 T = TypeVar("T")
@@ -187,6 +187,7 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
         Decoder(joint.channels, num_classes, dropout=config.model.dropout),
         phi=Encoder(positions, joint.pos, dropout=dropout) if positions else None,
         batch_norm=config.model.batch_norm,
+        node_dropout=config.model.node_dropout,
     )
 
 
@@ -208,6 +209,7 @@ def build_training(config: TrainConfig) -> Training:
         horizon=Horizon(config.time_multiple, config.time_resolution, config.time_patience),
         look_every=config.look_every,
         average=config.average,
+        consistency=Consistency(config.consistency, config.passes, config.temperature),
     )
 
 

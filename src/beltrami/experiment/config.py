@@ -46,6 +46,7 @@ class ModelConfig:
     feat: int = 64
     dropout: float = 0.0
     input_dropout: float = 0.5
+    node_dropout: float = 0.0
     batch_norm: bool = False
 
 
@@ -108,7 +109,7 @@ class SchemeConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train; see ``beltrami.train.Training`` and ``Horizon``."""
+    """How to train; see ``beltrami.train.Training``, ``Horizon``, and ``Consistency`` of weight ``consistency``."""
 
     epochs: int = 100
     optimiser: str = "adam"
@@ -121,6 +122,9 @@ class TrainConfig:
     time_patience: int = 12
     look_every: int = 5
     average: float = 0.0
+    consistency: float = 0.0
+    passes: int = 1
+    temperature: float = 0.5
 
 
 @dataclass(frozen=True)

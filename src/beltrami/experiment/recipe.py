@@ -43,7 +43,7 @@ def cora() -> RunConfig:
         diffusivity=DiffusivityConfig("cosine", 128, 8, link="squareplus", over="both"),
         flow=FlowConfig(source=True),
         scheme=SchemeConfig("rk4", 18.29, dt=1.5),
-        train=TrainConfig(100, "adamax", 0.02292, 0.02, 5e-4, look_every=2),
+        train=TrainConfig(100, "adamax", 0.02292, 0.02, 5e-4, look_every=2, consistency=1.0, passes=2, temperature=0.5),
     )
 
 
@@ -55,7 +55,9 @@ def citeseer() -> RunConfig:
         diffusivity=DiffusivityConfig("uniform", over="both"),
         flow=FlowConfig(source=True),
         scheme=SchemeConfig("rk4", 7.874, dt=1.0),
-        train=TrainConfig(250, "adam", 0.008636, 0.07, patience=40, average=0.9),
+        train=TrainConfig(
+            250, "adam", 0.008636, 0.07, patience=40, average=0.9, consistency=0.7, passes=2, temperature=0.3
+        ),
     )
 
 

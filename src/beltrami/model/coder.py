@@ -21,7 +21,7 @@ class Encoder(nn.Module):
 
     def __init__(self, channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        _check_dropout(dropout)
+        check_dropout(dropout)
         self.dropout = dropout
         self.linear = nn.Linear(channels, out_channels)
 
@@ -47,7 +47,7 @@ class Decoder(nn.Module):
 
     def __init__(self, channels: int, num_classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        _check_dropout(dropout)
+        check_dropout(dropout)
         self.dropout = dropout
         self.linear = nn.Linear(channels, num_classes)
 
@@ -56,6 +56,7 @@ class Decoder(nn.Module):
         return logits
 
 
-def _check_dropout(dropout: float) -> None:
+def check_dropout(dropout: float) -> None:
+    """Refuse what is no share of entries to drop."""
     if not 0 <= dropout < 1:
         raise ValueError(f"`dropout` must be at least 0 and below 1; got {dropout}.")

@@ -4,6 +4,7 @@ from beltrami.data.file import write_atomically
 from beltrami.train.checkpoint import load_weights, save_weights
 from beltrami.train.evaluate import Horizon, Reading, accuracy, predict, read_test, validate
 from beltrami.train.fit import Epoch, Fit, Training, count_parameters, fit
+from beltrami.train.objective import Consistency, objective
 from beltrami.train.result import RunResult, versions
 from beltrami.train.seed import seeded
 
@@ -12,6 +13,8 @@ __all__ = [
     "Training",
     "Fit",
     "Epoch",
+    "Consistency",
+    "objective",
     "Horizon",
     "Reading",
     "accuracy",

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -16,6 +15,7 @@ from beltrami.errors import SolverError
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
 from beltrami.train.evaluate import Horizon, Reading, validate
+from beltrami.train.objective import Consistency, objective
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
@@ -34,6 +34,7 @@ class Training:
         look_every: epochs between looks along the whole horizon; in between it reads the terminal time alone.
         average: decay of a running average of the weights, which is then what validation judges and the run keeps; 0
             for the weights themselves. Steadier where the validation nodes are few.
+        consistency: agreement of several passes on all nodes, beside the cross-entropy.
     """
 
     epochs: int
@@ -44,6 +45,7 @@ class Training:
     horizon: Horizon = field(default_factory=Horizon)
     look_every: int = 5
     average: float = 0.0
+    consistency: Consistency = field(default_factory=Consistency)
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.patience < 1 or self.look_every < 1:
@@ -90,7 +92,7 @@ def fit(
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Fit:
-    """Train in place, by full-batch gradient steps on the cross-entropy of the training nodes plus running costs."""
+    """Train in place, by full-batch gradient steps on the objective; of the labels it sees those of training nodes."""
     _check_classes(y, split, model.xi.linear.out_features)
     optimiser = training.optimiser(parameter_groups(model, training))
     average = _Average(model, training.average)
@@ -101,7 +103,7 @@ def fit(
     for number in range(1, training.epochs + 1):
         looking = number % training.look_every == 0 or number == training.epochs
         try:
-            loss = _step(model, inputs, y, split, optimiser, total, number)
+            loss = _step(model, inputs, y, split, training.consistency, optimiser, total, number)
             reading = validate(average.update(), inputs, y, split, horizon=training.horizon if looking else at_end)
         except ValueError as error:  # the inputs were checked: a state that is no number comes from the weights
             _check_weights(model, number, error)
@@ -127,16 +129,23 @@ def parameter_groups(model: BLEND, training: Training) -> list[dict[str, Any]]:
 
 
 def _step(
-    model: BLEND, inputs: Inputs, y: Tensor, split: Split, optimiser: Optimizer, total: Stats, number: int
+    model: BLEND,
+    inputs: Inputs,
+    y: Tensor,
+    split: Split,
+    consistency: Consistency,
+    optimiser: Optimizer,
+    total: Stats,
+    number: int,
 ) -> float:
     model.train()
     optimiser.zero_grad()
-    output = model.run(inputs)
-    loss = F.cross_entropy(output.logits[split.train], y[split.train]) + output.cost
-    loss.backward()
+    step = objective(model, inputs, y, split.train, consistency)
+    step.loss.backward()
     optimiser.step()
-    total.add(output.stats)
-    value = loss.item()
+    for output in step.outputs:
+        total.add(output.stats)
+    value = step.loss.item()
     if value != value or abs(value) == float("inf"):
         raise SolverError(f"the loss became {value} in epoch {number}: try a smaller learning rate or a shorter time.")
     return value

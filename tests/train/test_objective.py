@@ -1,0 +1,112 @@
+"""The objective is its formula, moves unlabelled nodes towards what the passes agree on, and reads training labels."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+from toy import small_blend, two_cliques
+
+from beltrami.train import Consistency, Horizon, Training, fit, objective, seeded
+
+TOY = two_cliques()
+
+
+def test_consistency_is_its_formula() -> None:
+    logits = torch.randn(3, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    total = 0.0
+    for i in range(5):
+        p = [[math.exp(v) for v in logits[k, i].tolist()] for k in range(3)]
+        p = [[v / sum(row) for v in row] for row in p]
+        mean = [sum(row[c] for row in p) / 3 for c in range(4)]
+        sharp = [v ** (1 / 0.4) for v in mean]
+        target = [v / sum(sharp) for v in sharp]
+        total += sum((row[c] - target[c]) ** 2 for row in p for c in range(4))
+    assert float(Consistency(0.7, 3, 0.4)(logits)) == pytest.approx(0.7 * total / 15, abs=1e-12)
+
+
+def test_passes_that_agree_and_are_sure_cost_nothing() -> None:
+    logits = torch.tensor([[50.0, 0.0], [0.0, 50.0]]).expand(2, 2, 2)
+    assert float(Consistency(1.0, 2)(logits)) < 1e-12
+    assert float(Consistency(1.0, 2)(torch.stack((logits[0], logits[0].flip(1))))) > 0.4
+
+
+def test_probabilities_that_underflow_keep_a_finite_gradient() -> None:
+    logits = torch.tensor([[[200.0, -200.0]], [[300.0, -300.0]]], requires_grad=True)
+    Consistency(1.0, 2, 0.1)(logits).backward()
+    assert logits.grad is not None
+    assert bool(torch.isfinite(logits.grad).all())
+
+
+def test_no_gradient_passes_through_the_target() -> None:
+    logits = torch.randn(1, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    Consistency(1.0, 1, 0.5)(logits).backward()
+    p = logits.detach().clone().requires_grad_()
+    target = (logits.detach().softmax(-1)[0] ** 2) / (logits.detach().softmax(-1)[0] ** 2).sum(-1, keepdim=True)
+    (p.softmax(-1)[0] - target).square().sum(-1).mean().backward()
+    assert logits.grad is not None
+    assert p.grad is not None
+    assert torch.allclose(logits.grad, p.grad, atol=1e-12)
+
+
+def test_without_dropout_more_passes_change_nothing() -> None:
+    model = small_blend().train()
+    inputs = model.prepare(TOY.x, TOY.edge_index)
+    one = objective(model, inputs, TOY.y, TOY.split.train, Consistency())
+    three = objective(model, inputs, TOY.y, TOY.split.train, Consistency(passes=3))
+    logits = model.run(inputs).logits[TOY.split.train]
+    assert one.loss.item() == pytest.approx(F.cross_entropy(logits, TOY.y[TOY.split.train]).item(), abs=1e-6)
+    assert three.loss.item() == pytest.approx(one.loss.item(), abs=1e-6)
+    assert len(three.outputs) == 3
+
+
+def test_labels_outside_the_training_nodes_are_never_read() -> None:
+    model = small_blend().train()
+    inputs = model.prepare(TOY.x, TOY.edge_index)
+    hidden = TOY.y.clone()
+    hidden[~TOY.split.train] = -7
+    consistency = Consistency(1.0, 2)
+    with seeded(3):
+        seen = objective(model, inputs, TOY.y, TOY.split.train, consistency).loss
+    with seeded(3):
+        unseen = objective(model, inputs, hidden, TOY.split.train, consistency).loss
+    assert torch.equal(seen, unseen)
+
+
+def test_consistency_makes_unlabelled_nodes_surer() -> None:
+    sure = []
+    for weight in (0.0, 3.0):
+        with seeded(0):
+            model = small_blend(dropout=0.5)
+            inputs = model.prepare(TOY.x, TOY.edge_index)
+            training = Training(
+                30,
+                lambda groups: torch.optim.Adam(groups, lr=0.02),
+                horizon=Horizon(multiple=1.0),
+                consistency=Consistency(weight, 2, 0.5),
+            )
+            last = fit(model, inputs, TOY.y, TOY.split, training)
+        assert last.stats.evaluations == 2 * 16 * last.epochs  # two passes of four steps of RK4
+        with torch.no_grad():
+            sure.append(float(model.eval().run(inputs).logits.softmax(-1).amax(-1)[~TOY.split.train].mean()))
+    assert sure[1] > sure[0]
+
+
+def test_dropped_nodes_start_at_zero_and_the_others_are_scaled_up() -> None:
+    model = small_blend()
+    model.node_dropout = 0.5
+    inputs = model.prepare(TOY.x, TOY.edge_index)
+    whole = model.eval().encode(inputs)
+    with seeded(0):
+        dropped = model.train().encode(inputs)
+    zero = (dropped == 0).all(1)
+    assert 0 < int(zero.sum()) < len(zero)
+    assert torch.allclose(dropped[~zero], 2 * whole[~zero], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"weight": -1.0}, {"passes": 0}, {"temperature": 0.0}, {"temperature": 1.5}, {"weight": float("nan")}]
+)
+def test_bad_consistency_is_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"Consistency needs `weight` at least 0, `passes` at least 1"):
+        Consistency(**bad)  # type: ignore[arg-type]
