@@ -41,11 +41,13 @@ class Solver(ABC):
         order: p, where the error at a fixed time is O(dt^p).
         error_order: q, where the error estimate is O(dt^(q+1)); None without an estimate.
         equal_steps: whether all steps must be of one length.
+        waits: whether a step waits for the device, to decide how to go on.
     """
 
     order: int
     error_order: ClassVar[int | None] = None
     equal_steps: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
 
     @abstractmethod
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
@@ -137,6 +139,11 @@ class Adjoint(ABC):
 class TimeStepping(ABC):
     """Whatever can stand behind ``solve``: a ``Scheme`` of ours, or an adaptor to somebody else's."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether a solve waits for the device before its end; one that does not can be recorded as a CUDA graph."""
+        return True
+
     @abstractmethod
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         """Solve at the times ``ts``, which ``solve`` has checked."""
@@ -169,6 +176,11 @@ class Tally:
                 f"it returned {tuple(dy.shape)} of {dy.dtype}."
             )
         return dy
+
+
+def recording(y: Tensor) -> bool:
+    """Whether what is done to ``y`` is being recorded as a CUDA graph, so that nothing can be known of its values."""
+    return y.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -25,6 +25,7 @@ class ThetaMethod(Solver):
     """
 
     error_order: ClassVar[int | None] = 1
+    waits: ClassVar[bool] = True
     theta: ClassVar[float]
 
     @property

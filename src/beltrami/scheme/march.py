@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
-from beltrami.scheme.base import State, Stats, Step, VectorField
+from beltrami.scheme.base import State, Stats, Step, VectorField, recording
 
 if TYPE_CHECKING:
     from beltrami.scheme.solve import Scheme
@@ -92,7 +92,7 @@ class _Watch:
 
     def check(self, scheme: "Scheme") -> None:
         """Wait for the device, once, and refuse what was not finite."""
-        if not self.sums:
+        if not self.sums or recording(self.sums[0]):
             return
         finite = torch.isfinite(torch.stack(self.sums)).reshape(len(self.sums), -1).all(1).tolist()
         if not all(finite):

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from beltrami.scheme.adjoint.direct import Direct
-from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping, VectorField
+from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping, VectorField, recording
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class Scheme(TimeStepping):
             raise ValueError(f"{self.solver!r} takes steps of one length only and cannot go with {name}: {_ADVICE}")
         if self.solver.error_order is None:
             raise ValueError(f"{self.solver!r} has no error estimate, and {name} needs one: {_ADVICE}")
+
+    @property
+    def waits(self) -> bool:
+        return self.controller.varies or self.solver.waits or not isinstance(self.adjoint, Direct)
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         return self.adjoint.run(f, y0, ts, self, params)
@@ -99,6 +103,8 @@ def _check_state(y0: Tensor) -> None:
         raise ValueError(f"`y0` must be floating point; got {y0.dtype}. Try `y0.float()`.")
     if y0.numel() == 0:
         raise ValueError(f"`y0` is empty: its shape is {tuple(y0.shape)}; at least one value is needed.")
+    if recording(y0):
+        return  # the one check that has to wait for the device; the loss shows what it would have said
     finite = debug_unwrap(torch.isfinite(y0))
     if not bool(finite.all()):
         raise ValueError(f"`y0` holds {int((~finite).sum())} values that are NaN or infinite: clean them first.")

@@ -10,6 +10,11 @@ from beltrami.graph import Edges
 class Stencil(ABC):
     """The graph of the flow, E' of eq. (7): from the state and the input graph, new edges."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether its edges depend on the state, so that it waits for the device each time it is asked."""
+        return True
+
     @abstractmethod
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         """``z`` (n, d) and the input graph -> the graph to diffuse on."""
@@ -20,6 +25,10 @@ class Fixed(Stencil):
 
     def __init__(self) -> None:
         self._last: tuple[Edges, Edges] | None = None
+
+    @property
+    def waits(self) -> bool:
+        return False
 
     @abstractmethod
     def rewire(self, edges: Edges) -> Edges:

@@ -12,6 +12,10 @@ class Chain(Stencil):
     def __init__(self, *stencils: Stencil) -> None:
         self.stencils = stencils
 
+    @property
+    def waits(self) -> bool:
+        return any(stencil.waits for stencil in self.stencils)
+
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         for stencil in self.stencils:
             edges = stencil(z, edges)

@@ -10,6 +10,10 @@ from beltrami.stencil.base import Fixed, Stencil
 class Keep(Stencil):
     """The input graph as it is, E' = E."""
 
+    @property
+    def waits(self) -> bool:
+        return False
+
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         return edges
 

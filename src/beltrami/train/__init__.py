@@ -2,6 +2,7 @@
 
 from beltrami.data.file import write_atomically
 from beltrami.train.checkpoint import load_weights, save_weights
+from beltrami.train.descent import Descent
 from beltrami.train.evaluate import Horizon, Reading, accuracy, predict, read_test, validate
 from beltrami.train.fit import Epoch, Fit, Training, count_parameters, fit
 from beltrami.train.objective import Consistency, objective
@@ -15,6 +16,7 @@ __all__ = [
     "Epoch",
     "Consistency",
     "objective",
+    "Descent",
     "Horizon",
     "Reading",
     "accuracy",

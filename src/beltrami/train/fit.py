@@ -14,8 +14,9 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
+from beltrami.train.descent import Descent, recorded
 from beltrami.train.evaluate import Horizon, Reading, validate
-from beltrami.train.objective import Consistency, objective
+from beltrami.train.objective import Consistency
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
@@ -35,6 +36,7 @@ class Training:
         average: decay of a running average of the weights, which is then what validation judges and the run keeps; 0
             for the weights themselves. Steadier where the validation nodes are few.
         consistency: agreement of several passes on all nodes, beside the cross-entropy.
+        record: whether steps are recorded as a CUDA graph; None for where that is possible. Values are the same.
     """
 
     epochs: int
@@ -46,6 +48,7 @@ class Training:
     look_every: int = 5
     average: float = 0.0
     consistency: Consistency = field(default_factory=Consistency)
+    record: bool | None = None
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.patience < 1 or self.look_every < 1:
@@ -96,6 +99,8 @@ def fit(
     _check_classes(y, split, model.xi.linear.out_features)
     optimiser = training.optimiser(parameter_groups(model, training))
     average = _Average(model, training.average)
+    descent = Descent(model, inputs, y, split.train, training.consistency)
+    descend = recorded(descent, record=training.record)
     at_end = Horizon(multiple=1.0)
     total, start = Stats(), time.perf_counter()
     best, best_epoch, weights = Reading(-1.0, 0.0, 0.0), 0, _copy(model)
@@ -103,7 +108,8 @@ def fit(
     for number in range(1, training.epochs + 1):
         looking = number % training.look_every == 0 or number == training.epochs
         try:
-            loss = _step(model, inputs, y, split, training.consistency, optimiser, total, number)
+            loss = _step(model, descend, optimiser, number)
+            total.add(descent.stats)
             reading = validate(average.update(), inputs, y, split, horizon=training.horizon if looking else at_end)
         except ValueError as error:  # the inputs were checked: a state that is no number comes from the weights
             _check_weights(model, number, error)
@@ -128,26 +134,12 @@ def parameter_groups(model: BLEND, training: Training) -> list[dict[str, Any]]:
     return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
 
 
-def _step(
-    model: BLEND,
-    inputs: Inputs,
-    y: Tensor,
-    split: Split,
-    consistency: Consistency,
-    optimiser: Optimizer,
-    total: Stats,
-    number: int,
-) -> float:
+def _step(model: BLEND, descend: Callable[[], Tensor], optimiser: Optimizer, number: int) -> float:
     model.train()
-    optimiser.zero_grad()
-    step = objective(model, inputs, y, split.train, consistency)
-    step.loss.backward()
-    optimiser.step()
-    for output in step.outputs:
-        total.add(output.stats)
-    value = step.loss.item()
+    value = float(descend())
     if value != value or abs(value) == float("inf"):
         raise SolverError(f"the loss became {value} in epoch {number}: try a smaller learning rate or a shorter time.")
+    optimiser.step()
     return value
 
 

@@ -52,10 +52,14 @@ class Objective:
     outputs: list[Output]
 
 
-def objective(model: BLEND, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency) -> Objective:
-    """The mean over passes of cross-entropy on the nodes of the mask ``train`` and running costs, plus consistency."""
+def objective(model: BLEND, inputs: Inputs, nodes: Tensor, y: Tensor, consistency: Consistency) -> Objective:
+    """The mean over passes of running costs and cross-entropy, plus consistency.
+
+    Shapes:
+        ``nodes`` (k,), those with labels; ``y`` (k,), their classes.
+    """
     outputs = [model.run(inputs) for _ in range(consistency.passes)]
-    losses = [F.cross_entropy(output.logits[train], y[train]) + output.cost for output in outputs]
+    losses = [F.cross_entropy(output.logits[nodes], y) + output.cost for output in outputs]
     loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
     if consistency.weight:
         loss = loss + consistency(torch.stack([output.logits for output in outputs]))

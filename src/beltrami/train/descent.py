@@ -1,0 +1,45 @@
+"""Descent: the loss of one step and its gradients."""
+
+import torch
+from torch import Tensor
+
+from beltrami.model import BLEND, Inputs
+from beltrami.scheme import Stats
+from beltrami.train.capture import Captured, capturable
+from beltrami.train.objective import Consistency, objective
+
+
+class Descent:
+    """Leaves the gradients of the objective at the parameters and returns the loss, without waiting for the device.
+
+    Args:
+        model: in training mode whenever this is called.
+        inputs: prepared.
+        y: classes, (n,).
+        train: the training nodes, a mask (n,).
+        consistency: part of the objective.
+    """
+
+    def __init__(self, model: BLEND, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency) -> None:
+        self.model, self.inputs, self.consistency = model, inputs, consistency
+        self.nodes = train.nonzero()[:, 0]  # once: to count a mask is to wait for the device
+        self.y = y[self.nodes]
+        self.stats = Stats()
+
+    def __call__(self) -> Tensor:
+        self.model.zero_grad(set_to_none=True)
+        step = objective(self.model, self.inputs, self.nodes, self.y, self.consistency)
+        step.loss.backward()
+        self.stats = Stats()
+        for output in step.outputs:
+            self.stats.add(output.stats)
+        return step.loss.detach()
+
+
+def recorded(descent: Descent, *, record: bool | None) -> Descent | Captured[Tensor]:
+    """The descent as a CUDA graph where ``record`` says so or, for None, where it can be."""
+    if record is False or (record is None and not capturable(descent.model)):
+        return descent
+    descent.model.train()
+    with torch.enable_grad():
+        return Captured(descent, descent.model)
