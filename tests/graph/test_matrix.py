@@ -78,36 +78,19 @@ def test_density_is_the_share_of_non_zeros() -> None:
     assert Sparse.of(torch.zeros(0, 2)).density == 0.0
 
 
-def test_dropout_drops_or_scales_the_non_zeros_and_nothing_else() -> None:
-    torch.manual_seed(0)
-    dropped = Sparse.of(MATRIX).drop(0.25) @ torch.eye(3, dtype=torch.float64)
-    kept = dropped != 0
-    assert bool((MATRIX[kept] != 0).all())
-    assert 0 < int(kept.sum()) < 7
-    torch.testing.assert_close(dropped[kept], MATRIX[kept] / 0.75)
-
-
-def test_dropout_keeps_the_expectation() -> None:
-    torch.manual_seed(0)
-    sparse, draws, p = Sparse.of(MATRIX), 4000, 0.4
-    mean = torch.stack([sparse.drop(p).values for _ in range(draws)]).mean(0)
-    standard_error = sparse.values.abs() * (p / (1 - p) / draws) ** 0.5
-    assert bool(((mean - sparse.values).abs() < 4 * standard_error).all())
-
-
-def test_dropout_of_nothing_changes_nothing_and_the_original_stays() -> None:
+def test_other_values_stand_at_the_same_places_and_the_original_stays() -> None:
     sparse = Sparse.of(MATRIX)
     before = sparse.values.clone()
-    assert torch.equal(sparse.drop(0.0).values, before)
-    assert float(sparse.drop(1.0).values.abs().sum()) == 0.0
+    doubled = sparse.with_values(2 * sparse.values)
+    torch.testing.assert_close(doubled @ torch.eye(3, dtype=torch.float64), 2 * MATRIX)
     assert torch.equal(sparse.values, before)
 
 
-def test_the_gradient_goes_through_the_same_dropout() -> None:
-    torch.manual_seed(1)
-    dropped, w = Sparse.of(MATRIX).drop(0.5), normal(3, 2).requires_grad_()
-    matrix = dropped @ torch.eye(3, dtype=torch.float64)
-    (found,) = torch.autograd.grad((dropped @ w).sum(), w)
+def test_the_gradient_goes_through_the_same_values() -> None:
+    sparse, w = Sparse.of(MATRIX), normal(3, 2).requires_grad_()
+    sparse = sparse.with_values(sparse.values * torch.tensor([0.0, 2, 0, 2, 2, 0, 2], dtype=torch.float64))
+    matrix = sparse @ torch.eye(3, dtype=torch.float64)
+    (found,) = torch.autograd.grad((sparse @ w).sum(), w)
     torch.testing.assert_close(found, matrix.T @ torch.ones(5, 2, dtype=torch.float64))
 
 

@@ -42,9 +42,9 @@ class Sparse:
         out: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return out
 
-    def drop(self, p: float) -> "Sparse":
-        """Dropout on the non-zeros; a zero dropped is the same zero."""
-        return Sparse(self.rows, self.columns, torch.nn.functional.dropout(self.values, p), self.shape)
+    def with_values(self, values: Tensor) -> "Sparse":
+        """Other values at the same places, (non-zeros,)."""
+        return Sparse(self.rows, self.columns, values, self.shape)
 
     def to(self, device: torch.device | str) -> "Sparse":
         return Sparse(self.rows.to(device), self.columns.to(device), self.values.to(device), self.shape)

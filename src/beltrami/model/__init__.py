@@ -2,6 +2,7 @@
 
 from beltrami.model.blend import BLEND, Inputs, Output
 from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution, Evolved, Segment
 
-__all__ = ["BLEND", "Inputs", "Output", "Encoder", "Decoder", "Evolution", "Evolved", "Segment"]
+__all__ = ["BLEND", "Inputs", "Output", "Encoder", "Decoder", "Dropout", "Evolution", "Evolved", "Segment"]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from beltrami.errors import check_matrix
 from beltrami.graph import Edges, Sparse
-from beltrami.model.coder import Decoder, Encoder, check_dropout
+from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution, Evolved
 from beltrami.scheme import Stats
 
@@ -72,9 +72,8 @@ class BLEND(nn.Module):
         node_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_dropout(node_dropout)
         self.psi, self.phi, self.evolution, self.xi = psi, phi, evolution, xi
-        self.node_dropout = node_dropout
+        self.node_dropout = Dropout(node_dropout, rows=True)
         self.norm = nn.BatchNorm1d(xi.linear.in_features) if batch_norm else None
 
     def forward(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Tensor:
@@ -106,9 +105,7 @@ class BLEND(nn.Module):
 
     def encode(self, inputs: Inputs) -> Tensor:
         """z(0), positions first."""
-        z = self.psi(inputs.x)
-        if self.training and self.node_dropout:
-            z = z * F.dropout(z.new_ones(len(z), 1), self.node_dropout)
+        z = self.node_dropout(self.psi(inputs.x))
         if self.phi is not None:
             z = torch.cat((self.phi(inputs.pos), z), dim=-1)
         z0: Tensor = z if self.norm is None else self.norm(z)

@@ -2,9 +2,9 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from beltrami.graph import Sparse
+from beltrami.model.dropout import Dropout
 
 
 class Encoder(nn.Module):
@@ -21,15 +21,13 @@ class Encoder(nn.Module):
 
     def __init__(self, channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        check_dropout(dropout)
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, out_channels)
 
     def forward(self, x: Tensor | Sparse) -> Tensor:
-        if isinstance(x, Sparse):
-            kept = x.drop(self.dropout) if self.training and self.dropout else x
-            return kept @ self.linear.weight.t() + self.linear.bias
-        out: Tensor = self.linear(F.dropout(x, self.dropout, self.training))
+        if isinstance(x, Sparse):  # a zero dropped is the same zero
+            return x.with_values(self.dropout(x.values)) @ self.linear.weight.t() + self.linear.bias
+        out: Tensor = self.linear(self.dropout(x))
         return out
 
 
@@ -47,16 +45,9 @@ class Decoder(nn.Module):
 
     def __init__(self, channels: int, num_classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        check_dropout(dropout)
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, num_classes)
 
     def forward(self, z: Tensor) -> Tensor:
-        logits: Tensor = self.linear(F.dropout(torch.relu(z), self.dropout, self.training))
+        logits: Tensor = self.linear(self.dropout(torch.relu(z)))
         return logits
-
-
-def check_dropout(dropout: float) -> None:
-    """Refuse what is no share of entries to drop."""
-    if not 0 <= dropout < 1:
-        raise ValueError(f"`dropout` must be at least 0 and below 1; got {dropout}.")
