@@ -18,6 +18,7 @@ _HOMES = {
     "position": ("Encoding", "PPR", "Heat", "LaplacianEigenvectors", "ReturnProbabilities", "DeepWalk", "Hyperbolic"),
     "scheme": (
         "Scheme",
+        "Exponential",
         "TorchDiffEq",
         "solve",
         "Euler",

@@ -1,17 +1,22 @@
 """The graph Beltrami flow, with diffusivities evaluated along the way or frozen at the start."""
 
+import math
+from functools import cached_property
+
+import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.source import Rate, Source
-from beltrami.graph import Edges, aggregate
+from beltrami.graph import Edges, aggregate, edge_dot
+from beltrami.scheme import Linear
 
 
-class LinearField(VectorField):
+class LinearField(VectorField, Linear):
     r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
 
-    Nodes that A has no edge for stand still.
+    Nodes that A has no edge for stand still: as a ``Linear`` field its B is A, with a one for each of them.
 
     Args:
         a: the weights of A on the edges, (m,).
@@ -19,12 +24,21 @@ class LinearField(VectorField):
         anchored: whether -z is present at each node, (n,); see ``Normaliser.anchored``.
         alpha: the rate, a scalar, or None for one.
         source: b (n, d), or None for none.
+        norm: p of the p-norm in which A does not expand; see ``Normaliser.norm``.
     """
 
     def __init__(
-        self, a: Tensor, edges: Edges, *, anchored: Tensor, alpha: Tensor | None = None, source: Tensor | None = None
+        self,
+        a: Tensor,
+        edges: Edges,
+        *,
+        anchored: Tensor,
+        alpha: Tensor | None = None,
+        source: Tensor | None = None,
+        norm: float = math.inf,
     ) -> None:
-        self.a, self.edges, self.alpha, self.source = a, edges, alpha, source
+        self.a, self.edges, self.alpha, self.source, self.norm = a, edges, alpha, source, norm
+        self.anchored = anchored
         self.weights = a if alpha is None else alpha * a
         self.own = anchored.to(a.dtype)[:, None] if alpha is None else alpha * anchored.to(a.dtype)[:, None]
 
@@ -35,6 +49,23 @@ class LinearField(VectorField):
     def operator(self, z: Tensor) -> Tensor:
         r"""The linear part, :math:`\alpha (A - I) z`."""
         return aggregate(self.weights, z, self.edges) - self.own * z
+
+    def product(self, y: Tensor) -> Tensor:
+        return self._with_idle(aggregate(self.a.detach(), y, self.edges), y)
+
+    def transposed(self, y: Tensor) -> Tensor:
+        return self._with_idle(aggregate(self.a.detach(), y, self.edges, transposed=True), y)
+
+    def outer(self, p: Tensor, q: Tensor) -> Tensor:
+        return edge_dot(p, q, self.edges)
+
+    @cached_property
+    def idle(self) -> Tensor | None:
+        """One at each node that stands still, (n, 1); None where every node moves, which is worth knowing."""
+        return None if bool(self.anchored.all()) else (~self.anchored).to(self.a.dtype)[:, None]
+
+    def _with_idle(self, out: Tensor, y: Tensor) -> Tensor:
+        return out if self.idle is None else torch.addcmul(out, self.idle, y)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)
@@ -106,8 +137,9 @@ class LinearFlow(Flow):
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
         alpha, source = _scalars(self.rate, self.source, z if start is None else start)
-        anchored = self.diffusivity.normalise.anchored(edges)
-        return LinearField(self.diffusivity(z, edges), edges, anchored=anchored, alpha=alpha, source=source)
+        a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
+        anchored = normalise.anchored(edges)
+        return LinearField(a, edges, anchored=anchored, alpha=alpha, source=source, norm=normalise.norm)
 
 
 def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:

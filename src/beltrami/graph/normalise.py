@@ -6,8 +6,10 @@ Every positive weight is handled through its logarithm. For the softmax, :math:`
 loses positivity for scores of any size.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -39,9 +41,14 @@ class Normaliser(ABC):
     Args:
         link: :func:`softmax` or :func:`squareplus`.
 
+    Attributes:
+        norm: p of the p-norm in which the matrix of the weights does not expand, :math:`\|A z\|_p \le \|z\|_p`.
+
     Shapes:
         ``score`` (m, h) -> (m, h).
     """
+
+    norm: ClassVar[float]
 
     def __init__(self, link: Link = softmax) -> None:
         self.link = link
@@ -67,6 +74,8 @@ class Normaliser(ABC):
 class Rows(Normaliser):
     r"""Over the edges entering each receiver, :math:`\sum_j a_{ij} = 1`, as in the paper: constants are stationary."""
 
+    norm = math.inf
+
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
         return spread(log_sum(log_weight, edges), edges)
 
@@ -76,6 +85,8 @@ class Rows(Normaliser):
 
 class Columns(Normaliser):
     r"""Over the edges leaving each sender, :math:`\sum_i a_{ij} = 1`: the transposed flow, which conserves mass."""
+
+    norm = 1.0
 
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
         return spread(log_sum(log_weight, edges, senders=True), edges, senders=True)
@@ -87,8 +98,11 @@ class Columns(Normaliser):
 class Both(Normaliser):
     r"""Balanced by the root of both sums, :math:`a_{ij} = w_{ij} / \sqrt{r_i c_j}`.
 
-    For constant scores this is the symmetrically normalised adjacency matrix.
+    For constant scores this is the symmetrically normalised adjacency matrix. By Cauchy and Schwarz no singular value
+    exceeds one, for any weights and directions.
     """
+
+    norm = 2.0
 
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
         rows = spread(log_sum(log_weight, edges), edges)

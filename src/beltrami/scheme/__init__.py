@@ -15,7 +15,9 @@ from beltrami.scheme.base import (
     Verdict,
 )
 from beltrami.scheme.controller import PID, ConstantSteps
+from beltrami.scheme.exponential import Exponential
 from beltrami.scheme.implicit import CrankNicolson, ImplicitEuler
+from beltrami.scheme.linear import Linear
 from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
 from beltrami.scheme.solve import Scheme, solve
@@ -40,6 +42,8 @@ __all__ = [
     "Direct",
     "Checkpointed",
     "Continuous",
+    "Exponential",
+    "Linear",
     "TorchDiffEq",
     "TimeStepping",
     "Solver",

@@ -1,0 +1,38 @@
+"""A linear vector field, known by its products."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+
+class Linear(ABC):
+    r"""A linear field :math:`f(y) = \alpha (B - I) y + b` whose flow brings no two states further apart.
+
+    What has this face can be solved by its exponential; it is a vector field as well, and so can be stepped.
+
+    Attributes:
+        a: the entries that B is made of, to which gradients go.
+        alpha: the rate, a scalar of at least zero, or None for one.
+        norm: p of a p-norm, over all values of the state, in which B does not expand: :math:`\|B y\|_p \le \|y\|_p`.
+            Then neither does the flow, :math:`\|e^{t (B - I)}\|_p \le 1`.
+    """
+
+    a: Tensor
+    alpha: Tensor | None
+    norm: float
+
+    @abstractmethod
+    def product(self, y: Tensor) -> Tensor:
+        """B y, without a graph."""
+
+    @abstractmethod
+    def transposed(self, y: Tensor) -> Tensor:
+        """The transpose of B times y, without a graph."""
+
+    @abstractmethod
+    def outer(self, p: Tensor, q: Tensor) -> Tensor:
+        """The derivative of <p, B q> by the entries ``a``, of their shape, without a graph."""
+
+    @abstractmethod
+    def __call__(self, t: float, y: Tensor) -> Tensor:
+        """f(y), differentiable by everything it depends on."""
