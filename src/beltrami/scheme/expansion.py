@@ -80,7 +80,7 @@ class Chebyshev(Expansion):
 
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
         e = _transform(lambda u: _phi(u, order=2), torch.tensor([s], dtype=torch.float64), size=size)[0]
-        e = (0.5 * s) * (e.clamp(min=0.0) + torch.finfo(e.dtype).eps)  # no smaller than its round-off
+        e = (0.5 * s) * (e.clamp(min=0.0) + 4.0 * torch.finfo(e.dtype).eps)  # no smaller than its round-off
         p, q = e[1:] + 2.0 * e[:-1], e[:-1].clone()
         p[0] = q[0] = math.inf  # the residual has another form for K = 0
         return p, q
@@ -116,10 +116,11 @@ class Taylor(Expansion):
 
 def _transform(function: Callable[[Tensor], Tensor], s: Tensor, *, size: int) -> Tensor:
     """Chebyshev coefficients of x -> function(s (1 - x)) on [-1, 1], for each of ``s``: (j,) -> (j, size)."""
-    k = torch.arange(size, dtype=s.dtype, device=s.device)
-    theta = (k + 0.5) * (math.pi / size)
-    values = function(s[:, None] * (2.0 * torch.sin(0.5 * theta).square()))
-    coefficients = values @ torch.cos(theta[:, None] * k) * (2.0 / size)
+    k = torch.arange(size, device=s.device)
+    odd, step = 2 * k + 1, math.pi / (2 * size)  # the angles of the nodes are odd multiples of the step
+    values = function(s[:, None] * (2.0 * torch.sin(0.5 * step * odd.to(s.dtype)).square()))
+    turns = (odd[:, None] * k) % (4 * size)  # whole turns are taken out exactly
+    coefficients = values @ torch.cos(step * turns.to(s.dtype)) * (2.0 / size)
     return torch.cat((0.5 * coefficients[:, :1], coefficients[:, 1:]), dim=1)
 
 

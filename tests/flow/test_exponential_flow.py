@@ -1,0 +1,171 @@
+"""Linear flows by their exponential: on every graph under every normaliser, through a whole model, on a moving mesh."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from checks import GRAPHS, NORMALISERS, by_parameters, dense, kite, make, normal, ragged
+from toy import small_blend, two_cliques
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow, Rate, Source
+from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
+from beltrami.model import Evolution
+from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
+from beltrami.scheme.exponential import mean_norm
+from beltrami.stencil import KNN
+
+graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
+normalisers = pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
+TIGHT = Exponential(rtol=0.0, atol=1e-13)
+
+
+def crowd(seed: int) -> Edges:
+    """Thirty nodes: random edges, most one way, a hub that all of the first twenty send to, loops, five loners."""
+    generator = torch.Generator().manual_seed(seed)
+    among = torch.randint(0, 25, (2, 60), generator=generator)
+    hub = torch.stack((torch.arange(20), torch.full((20,), 3)))
+    loops = torch.tensor([[1, 7, 24], [1, 7, 24]])
+    edge_index = torch.cat((among, among[:, :25].flip(0), hub, loops), dim=1).unique(dim=1)
+    weight = torch.rand(edge_index.shape[1], generator=generator, dtype=torch.float64) ** 3 + 1e-3
+    return Edges.build(edge_index, num_nodes=30, weight=weight)
+
+
+def bound_to(edges: Edges, normalise: Normaliser, z0: Tensor) -> LinearField:
+    flow = LinearFlow(make("ScaledDot", normalise), rate=Rate(0.6).double(), source=Source(0.3).double())
+    return flow.bind(z0, edges)
+
+
+def matrix(f: LinearField) -> Tensor:
+    """B: the weights, and a one for each node that stands still."""
+    return dense(f.a, f.edges) + torch.diag((~f.anchored).double())
+
+
+def exact(f: LinearField, z0: Tensor, t: float) -> Tensor:
+    """e^(tM) z0 + t phi_1(tM) b as one exponential of M augmented by b."""
+    n, d = z0.shape
+    assert f.alpha is not None and f.source is not None
+    m = f.alpha * (matrix(f) - torch.eye(n, dtype=torch.float64))
+    augmented = torch.cat((torch.cat((m, f.source), 1), m.new_zeros(d, n + d)))
+    power: Tensor = torch.linalg.matrix_exp(t * augmented)
+    return power[:n, :n] @ z0 + power[:n, n:]
+
+
+@graphs
+@normalisers
+def test_products_are_those_of_the_matrix(edges: Edges, normalise: Normaliser) -> None:
+    z, other = normal(edges.num_nodes, 5), normal(edges.num_nodes, 5, seed=1)
+    f = bound_to(edges, normalise, z)
+    b = matrix(f).detach()
+    torch.testing.assert_close(f.product(z), b @ z)
+    torch.testing.assert_close(f.transposed(z), b.T @ z)
+    each = [torch.dot(other[i], z[j]) for i, j in zip(edges.i.tolist(), edges.j.tolist(), strict=True)]
+    torch.testing.assert_close(f.outer(other, z), torch.stack(each) if each else torch.zeros(0).double())
+    assert f.alpha is not None and f.source is not None
+    torch.testing.assert_close(f(0.0, z), f.alpha * (b @ z - z) + f.source)
+
+
+@normalisers
+@pytest.mark.parametrize("seed", range(3))
+def test_no_matrix_of_weights_expands_in_the_norm_of_its_normaliser(normalise: Normaliser, seed: int) -> None:
+    edges = crowd(seed)
+    f = bound_to(edges, normalise, normal(30, 5))
+    assert f.norm == {Rows: math.inf, Columns: 1.0, Both: 2.0}[type(normalise)]
+    assert float(torch.linalg.matrix_norm(matrix(f).detach(), f.norm)) <= 1 + 1e-12
+
+
+@graphs
+@normalisers
+@pytest.mark.parametrize("t", [0.01, 2.0, 18.0])
+def test_the_flow_is_the_matrix_exponential(edges: Edges, normalise: Normaliser, t: float) -> None:
+    z0 = normal(edges.num_nodes, 5)
+    f = bound_to(edges, normalise, z0)
+    with torch.no_grad():
+        torch.testing.assert_close(solve(f, z0, (0.0, t), TIGHT).ys[1], exact(f, z0, t), atol=1e-10, rtol=0)
+
+
+@normalisers
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-9])
+@torch.no_grad()
+def test_the_error_is_within_the_tolerance_on_any_graph(normalise: Normaliser, seed: int, tolerance: float) -> None:
+    edges, z0 = crowd(seed), normal(30, 5, seed=seed)
+    f = bound_to(edges, normalise, z0)
+    ys = solve(f, z0, (0.0, 3.0, 18.0, 54.0), Exponential(tolerance, 0.0)).ys
+    for y, t in zip(ys[1:], (3.0, 18.0, 54.0), strict=True):
+        assert float(mean_norm(y - exact(f, z0, t), f.norm)) <= tolerance * float(mean_norm(z0, f.norm))
+
+
+@torch.no_grad()
+def test_nodes_without_edges_move_by_their_source_alone() -> None:
+    z0, edges = normal(6, 5), ragged()
+    f = bound_to(edges, Rows(), z0)
+    end = solve(f, z0, (0.0, 4.0), TIGHT).ys[1]
+    torch.testing.assert_close(end[5], z0[5] * (1 + 4.0 * 0.3), atol=1e-7, rtol=0)  # beta is rounded to single
+
+
+@pytest.mark.parametrize("normalise", [Rows(squareplus), Columns(), Both(squareplus)], ids=repr)
+def test_the_gradient_is_that_of_finite_differences(normalise: Normaliser) -> None:
+    """Through the attention too, by every projection, alpha and beta."""
+    flow = LinearFlow(make("ScaledDot", normalise, heads=2), rate=Rate(0.6).double(), source=Source(0.3).double())
+    edges = ragged(weighted=True)
+
+    def ends(z0: Tensor) -> Tensor:
+        return solve(flow.bind(z0, edges), z0, (0.0, 1.0, 3.0), Exponential(1e-6, 0.0)).ys
+
+    function, parameters = by_parameters(flow, ends)
+    assert gradcheck(function, (normal(6, 5).requires_grad_(), *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize("make_edges", [kite, ragged])
+def test_the_gradient_is_that_of_the_matrix_exponential(make_edges: Callable[[], Edges]) -> None:
+    edges = make_edges()
+    z0 = normal(edges.num_nodes, 5).requires_grad_()
+    f = bound_to(edges, Both(), z0)
+    assert f.alpha is not None and f.source is not None
+    inputs = (f.a, f.alpha, f.source, z0)
+    found = torch.autograd.grad(solve(f, z0, (0.0, 7.0), TIGHT).ys[1].square().sum(), inputs, retain_graph=True)
+    wanted = torch.autograd.grad(exact(f, z0, 7.0).square().sum(), inputs)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
+
+
+def test_a_whole_model_agrees_with_short_steps_in_logits_and_every_gradient() -> None:
+    toy = two_cliques()
+    results = []
+    for scheme in (Scheme(RK4(), ConstantSteps(0.02)), Exponential(1e-10, 0.0)):
+        model = small_blend(scheme=scheme, time=6.0, positions=True, loops=True).double()
+        logits = model(toy.x.double(), toy.edge_index, toy.pos.double())
+        torch.nn.functional.cross_entropy(logits, toy.y).backward()
+        results.append((logits.detach(), {name: p.grad for name, p in model.named_parameters()}))
+    (logits, gradients), (found, found_gradients) = results
+    torch.testing.assert_close(found, logits, atol=1e-8, rtol=0)
+    assert len(gradients) >= 10
+    for name, gradient in gradients.items():
+        assert gradient is not None and float(gradient.abs().max()) > 0, name
+        torch.testing.assert_close(found_gradients[name], gradient, atol=1e-8, rtol=0, msg=name)
+
+
+def test_a_moving_mesh_goes_on_with_the_source_of_the_start() -> None:
+    z0, edges = normal(6, 5), ragged()
+    ends = []
+    for scheme in (Scheme(RK4(), ConstantSteps(0.01)), TIGHT):
+        flow = LinearFlow(make("ScaledDot"), rate=Rate(0.6).double(), source=Source(0.3).double())
+        evolution = Evolution(flow, scheme=scheme, time=2.0, stencil=KNN(2), remesh=0.5)
+        ends.append(evolution(z0, edges).detach())
+    torch.testing.assert_close(ends[1], ends[0], atol=1e-8, rtol=0)
+
+
+def test_a_live_flow_is_refused() -> None:
+    z0 = normal(4, 5)
+    with pytest.raises(ValueError, match="linear fields alone, and BeltramiField is not one: freeze the attention"):
+        solve(BeltramiFlow(make("ScaledDot")).bind(z0, kite()), z0, (0.0, 1.0), TIGHT)
+
+
+def test_running_costs_are_refused() -> None:
+    z0 = normal(4, 5)
+    costed = Costed(LinearFlow(make("ScaledDot")).bind(z0, kite()), [Kinetic(0.1)], z0)
+    with pytest.raises(ValueError, match="Costed is not one: .* leave out running costs"):
+        solve(costed, costed.join(z0), (0.0, 1.0), TIGHT)

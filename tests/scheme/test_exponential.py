@@ -1,0 +1,286 @@
+"""Exponential against the matrix exponential, values and gradients, on dense matrices: no graphs here."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from beltrami.errors import SolverError
+from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Exponential, Linear, Scheme, solve
+from beltrami.scheme.expansion import Chebyshev, Taylor
+from beltrami.scheme.exponential import expand, mean_norm
+
+TIGHT = Exponential(rtol=0.0, atol=1e-12)
+N, D = 9, 2
+
+
+class Dense(Linear):
+    """alpha (B - I) y + b with B a dense matrix, which is also what gradients go to."""
+
+    def __init__(self, b: Tensor, *, alpha: Tensor | None = None, source: Tensor | None = None, norm: float) -> None:
+        self.a, self.alpha, self.source, self.norm = b, alpha, source, norm
+
+    def product(self, y: Tensor) -> Tensor:
+        return self.a.detach() @ y
+
+    def transposed(self, y: Tensor) -> Tensor:
+        return self.a.detach().T @ y
+
+    def outer(self, p: Tensor, q: Tensor) -> Tensor:
+        return p @ q.T
+
+    def __call__(self, t: float, y: Tensor) -> Tensor:
+        dy = (1.0 if self.alpha is None else self.alpha) * (self.a @ y - y)
+        return dy if self.source is None else dy + self.source
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def weights(norm: float, *, seed: int = 0) -> Tensor:
+    """Positive, uneven, over rows, columns or both."""
+    w = normal(N, N, seed=seed).exp() ** 2
+    rows, columns = w.sum(1, keepdim=True), w.sum(0, keepdim=True)
+    return w / {math.inf: rows, 1.0: columns, 2.0: (rows * columns).sqrt()}[norm]
+
+
+def ring(*, directed: bool) -> Tensor:
+    """A ring of nine nodes; the eigenvalues of the directed one go round the unit circle."""
+    shift = torch.eye(N, dtype=torch.float64).roll(1, 0)
+    return shift if directed else (shift + shift.T) / 2
+
+
+def exact(field: Dense, y0: Tensor, t: float) -> Tensor:
+    """e^(tM) y0 + t phi_1(tM) b as the exponential of M augmented by b."""
+    alpha = torch.ones((), dtype=torch.float64) if field.alpha is None else field.alpha
+    m = alpha * (field.a - torch.eye(N, dtype=torch.float64))
+    source = torch.zeros_like(y0) if field.source is None else field.source
+    augmented = torch.cat((torch.cat((m, source), 1), m.new_zeros(D, N + D)))
+    power: Tensor = torch.linalg.matrix_exp(t * augmented)
+    return power[:N, :N] @ y0 + power[:N, N:]
+
+
+norms = pytest.mark.parametrize("norm", [math.inf, 1.0, 2.0], ids=["rows", "columns", "both"])
+rings = pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+
+
+@norms
+@pytest.mark.parametrize("t", [1e-12, 0.1, 3.0, 18.0, 80.0])
+def test_the_solution_is_the_matrix_exponential(norm: float, t: float) -> None:
+    alpha, source, y0 = torch.tensor(0.7, dtype=torch.float64), 0.3 * normal(N, D, seed=2), normal(N, D, seed=1)
+    for field in (
+        Dense(weights(norm), norm=norm),
+        Dense(weights(norm), alpha=alpha, norm=norm),
+        Dense(weights(norm), alpha=alpha, source=source, norm=norm),
+    ):
+        ys = solve(field, y0, (0.0, t), TIGHT).ys
+        assert torch.equal(ys[0], y0)
+        torch.testing.assert_close(ys[1], exact(field, y0, t), atol=1e-10, rtol=0)
+
+
+@rings
+def test_the_solution_is_exact_wherever_the_spectrum_is(directed: bool) -> None:
+    field, y0 = Dense(ring(directed=directed), source=normal(N, D), norm=2.0), normal(N, D, seed=1)
+    for t in (0.5, 5.0, 40.0):
+        torch.testing.assert_close(solve(field, y0, (0.0, t), TIGHT).ys[1], exact(field, y0, t), atol=1e-10, rtol=0)
+
+
+@norms
+@pytest.mark.parametrize("s", [0.2, 4.0, 18.0])
+@pytest.mark.parametrize("target", [1e-2, 1e-4, 1e-8, 1e-12])
+def test_the_error_is_below_the_bound_and_the_bound_below_the_target(norm: float, s: float, target: float) -> None:
+    w = normal(N, D, seed=3)
+    for b in (weights(norm), weights(norm, seed=5), ring(directed=False), ring(directed=True), torch.eye(N).double()):
+        field = Dense(b, norm=norm)
+        series = expand(field, w, s, target=target)
+        d = series.expansion.coefficients(torch.tensor([s], dtype=torch.float64), size=series.size)[0]
+        found = sum((d[k] * term for k, term in enumerate(series.terms)), torch.zeros_like(w))
+        slope = Dense(b, source=w, norm=norm)
+        error = mean_norm(found - exact(slope, torch.zeros_like(w), s) / s, norm) / mean_norm(w, norm)
+        assert float(error) <= series.bound + 1e-14
+        assert series.bound <= target
+
+
+@rings
+def test_powers_are_taken_where_the_spectrum_is_far_from_real(directed: bool) -> None:
+    series = expand(Dense(ring(directed=directed), norm=2.0), normal(N, D), 18.0, target=1e-6)
+    assert isinstance(series.expansion, Taylor if directed else Chebyshev)
+    assert series.products == len(series.terms) - 1 + (8 if directed else 0)  # what was tried counts
+
+
+@pytest.mark.parametrize(("rtol", "most"), [(1e-3, 18), (1e-4, 21), (1e-5, 23), (1e-6, 26)])
+def test_eighteen_units_of_time_take_some_twenty_products(rtol: float, most: int) -> None:
+    y0 = normal(N, D, seed=1)
+    stats = solve(Dense(ring(directed=False), norm=2.0), y0, (0.0, 18.0), Exponential(rtol, 0.0)).stats
+    assert stats.evaluations <= most
+    assert (stats.accepted, stats.rejected, stats.last_dt) == (1, 0, 18.0)
+
+
+def test_looser_tolerances_take_fewer_products_and_err_more() -> None:
+    field, y0 = Dense(weights(2.0), norm=2.0), normal(N, D, seed=1)
+    solutions = [solve(field, y0, (0.0, 6.0), Exponential(0.0, 10.0**-p)) for p in (1, 3, 5, 7, 9)]
+    products = [solution.stats.evaluations for solution in solutions]
+    errors = [float(mean_norm(s.ys[1] - exact(field, y0, 6.0), 2.0)) for s in solutions]
+    assert products == sorted(products)
+    assert all(later < earlier for earlier, later in zip(errors, errors[1:], strict=False))
+    assert all(error <= 10.0**-p for error, p in zip(errors, (1, 3, 5, 7, 9), strict=True))
+
+
+def test_the_relative_tolerance_is_that_of_the_initial_state() -> None:
+    field, y0 = Dense(weights(2.0), norm=2.0), normal(N, D, seed=1)
+    small, large = (solve(field, size * y0, (0.0, 6.0), Exponential(1e-5, 0.0)) for size in (1e-8, 1e8))
+    assert small.stats.evaluations == large.stats.evaluations
+    torch.testing.assert_close(small.ys * 1e8, large.ys * 1e-8)
+
+
+@rings
+def test_readings_along_the_way_are_those_of_single_solves(directed: bool) -> None:
+    field, y0 = Dense(ring(directed=directed), source=normal(N, D), norm=2.0), normal(N, D, seed=1)
+    ts = (0.0, 0.3, 1.0, 2.5, 7.0, 18.0)
+    along = solve(field, y0, ts, TIGHT)
+    last = solve(field, y0, (0.0, 18.0), TIGHT)
+    assert along.ys.shape == (6, N, D)
+    assert along.stats.evaluations == last.stats.evaluations
+    for k in range(1, 6):
+        torch.testing.assert_close(along.ys[k], solve(field, y0, (0.0, ts[k]), TIGHT).ys[1], atol=1e-11, rtol=0)
+
+
+def test_only_the_time_that_passes_counts() -> None:
+    field, y0 = Dense(weights(2.0), norm=2.0), normal(N, D, seed=1)
+    torch.testing.assert_close(solve(field, y0, (5.0, 6.5), TIGHT).ys, solve(field, y0, (0.0, 1.5), TIGHT).ys)
+
+
+def test_a_state_that_stands_still_takes_next_to_nothing() -> None:
+    field, y0 = Dense(weights(math.inf), norm=math.inf), torch.ones(N, D, dtype=torch.float64)
+    solution = solve(field, y0, (0.0, 18.0), Exponential(1e-6, 0.0))
+    torch.testing.assert_close(solution.ys[1], y0)
+    assert solution.stats.evaluations <= 3
+    still = Dense(torch.eye(N).double(), norm=math.inf)
+    assert torch.equal(solve(still, normal(N, D), (0.0, 18.0), Exponential(1e-6, 0.0)).ys[1], normal(N, D))
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-300, 1e-9])
+def test_a_rate_of_next_to_nothing_leaves_the_source_alone(rate: float) -> None:
+    alpha = torch.tensor(rate, dtype=torch.float64, requires_grad=True)
+    field = Dense(weights(2.0), alpha=alpha, source=normal(N, D), norm=2.0)
+    y0 = normal(N, D, seed=1)
+    end = solve(field, y0, (0.0, 3.0), TIGHT).ys[1]
+    torch.testing.assert_close(end, y0 + 3.0 * normal(N, D), atol=1e-7, rtol=0)
+    (slope,) = torch.autograd.grad(end.sum(), alpha)
+    (wanted,) = torch.autograd.grad(exact(field, y0, 3.0).sum(), alpha)
+    torch.testing.assert_close(slope, wanted, atol=1e-6, rtol=0)
+
+
+def test_single_precision_is_met_to_its_round_off() -> None:
+    field = Dense(ring(directed=False).float(), source=0.1 * normal(N, D).float(), norm=2.0)
+    y0 = normal(N, D, seed=1).float()
+    end = solve(field, y0, (0.0, 18.0), Exponential(1e-6, 1e-7)).ys[1]
+    double = Dense(ring(directed=False), source=0.1 * normal(N, D).float().double(), norm=2.0)
+    assert end.dtype == torch.float32
+    torch.testing.assert_close(end.double(), exact(double, y0.double(), 18.0), atol=1e-5, rtol=0)
+
+
+def learned(b: Tensor) -> tuple[Tensor, ...]:
+    alpha = torch.tensor(0.6, dtype=torch.float64)
+    return tuple(x.clone().requires_grad_() for x in (b, alpha, normal(N, D, seed=2), normal(N, D, seed=1)))
+
+
+@rings
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-8])
+def test_the_gradient_is_the_exact_one_of_the_sum_however_rough(directed: bool, tolerance: float) -> None:
+    """Finite differences of a sum of few terms: its own derivative, not that of the exponential."""
+
+    def ends(b: Tensor, alpha: Tensor, source: Tensor, y0: Tensor) -> Tensor:
+        field = Dense(b, alpha=alpha, source=source, norm=2.0)
+        return solve(field, y0, (0.0, 0.7, 4.0), Exponential(0.0, tolerance)).ys
+
+    assert gradcheck(ends, learned(ring(directed=directed)))
+
+
+@rings
+def test_the_gradient_is_that_of_the_matrix_exponential(directed: bool) -> None:
+    b, alpha, source, y0 = inputs = learned(ring(directed=directed))
+    field = Dense(b, alpha=alpha, source=source, norm=2.0)
+    _, middle, end = solve(field, y0, (0.0, 2.0, 9.0), TIGHT).ys
+    found = torch.autograd.grad(middle.sin().sum() + end.square().sum(), inputs)
+    middle, end = exact(field, y0, 2.0), exact(field, y0, 9.0)
+    wanted = torch.autograd.grad(middle.sin().sum() + end.square().sum(), inputs)
+    for f, w in zip(found, wanted, strict=True):
+        torch.testing.assert_close(f, w, atol=1e-9, rtol=1e-9)
+
+
+def test_gradients_are_found_for_what_asks_for_them_alone() -> None:
+    b, alpha, source, y0 = learned(ring(directed=False))
+    whole = solve(Dense(b, alpha=alpha, source=source, norm=2.0), y0, (0.0, 4.0), TIGHT).ys[1].square().sum()
+    wanted = torch.autograd.grad(whole, (b, alpha, source, y0))
+    for k in range(4):
+        parts = [x if i == k else x.detach() for i, x in enumerate((b, alpha, source, y0))]
+        field = Dense(parts[0], alpha=parts[1], source=parts[2], norm=2.0)
+        loss = solve(field, parts[3], (0.0, 4.0), TIGHT).ys[1].square().sum()
+        torch.testing.assert_close(torch.autograd.grad(loss, parts[k])[0], wanted[k])
+
+
+def test_the_way_back_costs_one_transposed_product_a_term() -> None:
+    b, alpha, source, y0 = learned(ring(directed=False))
+    solution = solve(Dense(b, alpha=alpha, source=source, norm=2.0), y0, (0.0, 18.0), Exponential(1e-4, 0.0))
+    assert solution.stats.backward_evaluations == 0
+    solution.ys[1].sum().backward()
+    assert solution.stats.backward_evaluations == solution.stats.evaluations - 1
+
+
+def test_stepping_the_same_field_ends_at_the_same_state() -> None:
+    field, y0 = Dense(weights(2.0), source=normal(N, D), norm=2.0), normal(N, D, seed=1)
+    stepped = solve(field, y0, (0.0, 5.0), Scheme(Dopri5(), PID(1e-11, 1e-11))).ys[1]
+    torch.testing.assert_close(solve(field, y0, (0.0, 5.0), TIGHT).ys[1], stepped, atol=1e-9, rtol=0)
+
+
+def test_it_takes_fewer_products_than_steps_of_the_same_accuracy() -> None:
+    field, y0 = Dense(ring(directed=False), norm=2.0), normal(N, D, seed=1)
+    solutions = [solve(field, y0, (0.0, 18.0), s) for s in (Exponential(1e-4, 0.0), Scheme(RK4(), ConstantSteps(1.5)))]
+    errors = [float((solution.ys[1] - exact(field, y0, 18.0)).abs().max()) for solution in solutions]
+    assert errors[0] < errors[1]
+    assert 2 * solutions[0].stats.evaluations < solutions[1].stats.evaluations
+
+
+def test_it_goes_on_as_it_is() -> None:
+    stats = solve(Dense(weights(2.0), norm=2.0), normal(N, D), (0.0, 1.0), TIGHT).stats
+    assert TIGHT.resume(stats) == TIGHT
+
+
+def test_a_field_that_is_not_linear_is_refused_in_one_sentence() -> None:
+    class Bent:
+        def __call__(self, t: float, y: Tensor) -> Tensor:
+            return y.sin()
+
+    with pytest.raises(ValueError, match=r"^Exponential solves linear fields alone, and Bent is not one: freeze"):
+        solve(Bent(), normal(N, D), (0.0, 1.0), TIGHT)
+
+
+def test_a_second_derivative_is_refused() -> None:
+    b, alpha, source, y0 = learned(ring(directed=False))
+    end = solve(Dense(b, alpha=alpha, source=source, norm=2.0), y0, (0.0, 1.0), TIGHT).ys[1]
+    with pytest.raises(RuntimeError, match=r"Exponential\(\) has no second derivative"):
+        torch.autograd.grad(end.sum(), y0, create_graph=True)
+
+
+@pytest.mark.parametrize("rate", [-0.1, math.nan, math.inf])
+def test_a_rate_that_makes_no_sense_is_refused(rate: float) -> None:
+    field = Dense(weights(2.0), alpha=torch.tensor(rate).double(), source=normal(N, D), norm=2.0)
+    with pytest.raises(SolverError, match="met a rate of"):
+        solve(field, normal(N, D), (0.0, 1.0), TIGHT)
+
+
+def test_entries_that_are_not_finite_are_refused() -> None:
+    b = ring(directed=False)
+    b[2, 3] = math.nan
+    with pytest.raises(SolverError, match="a slope of size nan"):
+        solve(Dense(b, norm=2.0), normal(N, D), (0.0, 1.0), TIGHT)
+
+
+@pytest.mark.parametrize(("rtol", "atol"), [(-1.0, 1.0), (1.0, -1.0), (0.0, 0.0), (math.nan, 1.0)])
+def test_tolerances_that_make_no_sense_are_refused(rtol: float, atol: float) -> None:
+    with pytest.raises(ValueError, match="Exponential needs non-negative `rtol` and `atol`"):
+        Exponential(rtol, atol)
