@@ -25,13 +25,14 @@ from beltrami.experiment.build import (
     build_scheme,
     build_stencil,
     build_training,
+    check_settings,
 )
 from beltrami.experiment.config import DiffusivityConfig, FlowConfig, PositionConfig
 from beltrami.flow import BeltramiFlow, HyperbolicFlow, LinearFlow
 from beltrami.geometry import PoincareBall
 from beltrami.joint import Joint
 from beltrami.position import PPR, LaplacianEigenvectors
-from beltrami.scheme import PID, ConstantSteps, Continuous, Dopri5, Scheme, TorchDiffEq
+from beltrami.scheme import PID, ConstantSteps, Continuous, Dopri5, Exponential, Scheme, TorchDiffEq
 from beltrami.stencil import Keep, Loops
 from beltrami.train import Epoch, seeded
 
@@ -119,6 +120,29 @@ def test_methods_of_torchdiffeq_train(adjoint: str) -> None:
 def test_torchdiffeq_has_no_checkpoints() -> None:
     with pytest.raises(UnknownName, match="checkpointed"):
         build_scheme(configured("scheme.solver=torchdiffeq:rk4", "scheme.adjoint=checkpointed").scheme)
+
+
+@pytest.mark.parametrize("over", sorted(NORMALISERS))
+def test_the_exponential_trains_with_its_tolerances(over: str) -> None:
+    settings = ["scheme.solver=exponential", "scheme.dt=null", "scheme.rtol=1e-5", "scheme.atol=1e-7"]
+    assert build_scheme(configured(*settings).scheme) == Exponential(rtol=1e-5, atol=1e-7)
+    check_trains([*settings, f"diffusivity.over={over}", "flow.source=true"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("scheme.dt=1.5", r"takes no steps; got dt=1.5: set `scheme.dt=null` too"),
+        ("scheme.adjoint=continuous", r"got adjoint=continuous: set `scheme.adjoint=direct` too"),
+        ("flow.frozen=false", r"solves linear flows alone: set `flow.frozen=true`"),
+        ("flow.kinetic=0.1", r"solves linear flows alone: .*`flow.kinetic=0`"),
+        ("flow.jacobian=0.1", r"solves linear flows alone: .*`flow.jacobian=0`"),
+    ],
+)
+def test_what_the_exponential_cannot_do_is_refused_before_any_data_are_read(setting: str, message: str) -> None:
+    config = configured("scheme.solver=exponential", "scheme.dt=null", setting)
+    with pytest.raises(ValueError, match=message):
+        check_settings(config)
 
 
 def test_positions_in_the_ball_train() -> None:

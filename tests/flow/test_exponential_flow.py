@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 import torch
 from checks import GRAPHS, NORMALISERS, by_parameters, dense, kite, make, normal, ragged
-from toy import small_blend, two_cliques
 from torch import Tensor
 from torch.autograd import gradcheck
+from toy import small_blend, two_cliques
 
 from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow, Rate, Source
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
@@ -46,7 +46,8 @@ def matrix(f: LinearField) -> Tensor:
 def exact(f: LinearField, z0: Tensor, t: float) -> Tensor:
     """e^(tM) z0 + t phi_1(tM) b as one exponential of M augmented by b."""
     n, d = z0.shape
-    assert f.alpha is not None and f.source is not None
+    assert f.alpha is not None
+    assert f.source is not None
     m = f.alpha * (matrix(f) - torch.eye(n, dtype=torch.float64))
     augmented = torch.cat((torch.cat((m, f.source), 1), m.new_zeros(d, n + d)))
     power: Tensor = torch.linalg.matrix_exp(t * augmented)
@@ -63,7 +64,8 @@ def test_products_are_those_of_the_matrix(edges: Edges, normalise: Normaliser) -
     torch.testing.assert_close(f.transposed(z), b.T @ z)
     each = [torch.dot(other[i], z[j]) for i, j in zip(edges.i.tolist(), edges.j.tolist(), strict=True)]
     torch.testing.assert_close(f.outer(other, z), torch.stack(each) if each else torch.zeros(0).double())
-    assert f.alpha is not None and f.source is not None
+    assert f.alpha is not None
+    assert f.source is not None
     torch.testing.assert_close(f(0.0, z), f.alpha * (b @ z - z) + f.source)
 
 
@@ -124,7 +126,8 @@ def test_the_gradient_is_that_of_the_matrix_exponential(make_edges: Callable[[],
     edges = make_edges()
     z0 = normal(edges.num_nodes, 5).requires_grad_()
     f = bound_to(edges, Both(), z0)
-    assert f.alpha is not None and f.source is not None
+    assert f.alpha is not None
+    assert f.source is not None
     inputs = (f.a, f.alpha, f.source, z0)
     found = torch.autograd.grad(solve(f, z0, (0.0, 7.0), TIGHT).ys[1].square().sum(), inputs, retain_graph=True)
     wanted = torch.autograd.grad(exact(f, z0, 7.0).square().sum(), inputs)
@@ -144,7 +147,8 @@ def test_a_whole_model_agrees_with_short_steps_in_logits_and_every_gradient() ->
     torch.testing.assert_close(found, logits, atol=1e-8, rtol=0)
     assert len(gradients) >= 10
     for name, gradient in gradients.items():
-        assert gradient is not None and float(gradient.abs().max()) > 0, name
+        assert gradient is not None, name
+        assert float(gradient.abs().max()) > 0, name
         torch.testing.assert_close(found_gradients[name], gradient, atol=1e-8, rtol=0, msg=name)
 
 
@@ -167,5 +171,5 @@ def test_a_live_flow_is_refused() -> None:
 def test_running_costs_are_refused() -> None:
     z0 = normal(4, 5)
     costed = Costed(LinearFlow(make("ScaledDot")).bind(z0, kite()), [Kinetic(0.1)], z0)
-    with pytest.raises(ValueError, match="Costed is not one: .* leave out running costs"):
+    with pytest.raises(ValueError, match=r"Costed is not one: .* leave out running costs"):
         solve(costed, costed.join(z0), (0.0, 1.0), TIGHT)

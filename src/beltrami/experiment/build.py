@@ -49,6 +49,7 @@ from beltrami.scheme import (
     Direct,
     Dopri5,
     Euler,
+    Exponential,
     Heun,
     ImplicitEuler,
     Midpoint,
@@ -95,6 +96,7 @@ ENCODINGS: dict[str, Callable[[PositionConfig], Encoding | None]] = {
     "deepwalk": lambda config: DeepWalk(config.channels, walk_length=config.walk_length, tuned=config.tuned),
 }
 TORCHDIFFEQ = "torchdiffeq:"  # and the name of one of its methods
+EXPONENTIAL = "exponential"
 ADJOINTS = ("direct", "checkpointed", "continuous")
 
 
@@ -148,6 +150,8 @@ def build_stencil(config: FlowConfig) -> Stencil:
 def build_scheme(config: SchemeConfig) -> TimeStepping:
     if config.solver.startswith(TORCHDIFFEQ):
         return _torchdiffeq(config)
+    if config.solver == EXPONENTIAL:
+        return _exponential(config)
 
     def stepping(solver: str, dt: float | None, adjoint: Adjoint) -> Scheme:
         controller: Controller = PID(rtol=config.rtol, atol=config.atol) if dt is None else ConstantSteps(dt)
@@ -163,6 +167,17 @@ def build_scheme(config: SchemeConfig) -> TimeStepping:
     return stepping(config.solver, config.dt, _named("scheme.adjoint", config.adjoint, adjoints)())
 
 
+def _exponential(config: SchemeConfig) -> Exponential:
+    if config.dt is not None:
+        raise ValueError(f"`scheme.solver=exponential` takes no steps; got dt={config.dt}: set `scheme.dt=null` too.")
+    if config.adjoint != "direct":
+        raise ValueError(
+            "`scheme.solver=exponential` has an exact gradient of its own; "
+            f"got adjoint={config.adjoint}: set `scheme.adjoint=direct` too."
+        )
+    return Exponential(rtol=config.rtol, atol=config.atol)
+
+
 def _torchdiffeq(config: SchemeConfig) -> TorchDiffEq:
     adjoint = _named("scheme.adjoint of torchdiffeq", config.adjoint, {"direct": Direct(), "continuous": Continuous()})
     method = config.solver.removeprefix(TORCHDIFFEQ)
@@ -171,6 +186,7 @@ def _torchdiffeq(config: SchemeConfig) -> TorchDiffEq:
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
     """The model of a configuration for inputs of these widths; ``positions`` 0 for none."""
+    _check_exponential(config)
     joint = Joint(config.model.pos if positions else 0, config.model.feat)
     diffusivity = build_diffusivity(config.diffusivity, joint, metric=build_metric(config.flow))
     evolution = Evolution(
@@ -189,6 +205,15 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
         batch_norm=config.model.batch_norm,
         node_dropout=config.model.node_dropout,
     )
+
+
+def _check_exponential(config: RunConfig) -> None:
+    flow = config.flow
+    if config.scheme.solver == EXPONENTIAL and (not flow.frozen or flow.kinetic or flow.jacobian):
+        raise ValueError(
+            "`scheme.solver=exponential` solves linear flows alone: set `flow.frozen=true`, `flow.kinetic=0` and "
+            "`flow.jacobian=0` too, or choose another solver."
+        )
 
 
 def check_settings(config: RunConfig) -> None:

@@ -92,8 +92,9 @@ class SchemeConfig:
     """Time stepping to ``time``: constant steps of ``dt``, or adaptive by ``rtol`` and ``atol`` where ``dt`` is null.
 
     ``adjoint``: direct, checkpointed or continuous, the last by ``backward`` (a solver, with ``backward_dt`` or the
-    same tolerances; null for the forward scheme). ``solver`` may also be ``torchdiffeq:METHOD``. Implicit
-    solvers solve their equations to a tenth of the tolerances.
+    same tolerances; null for the forward scheme). ``solver`` may also be ``torchdiffeq:METHOD``, or ``exponential`` for
+    frozen flows without costs, by the tolerances and with ``dt`` null. Implicit solvers solve their equations to a
+    tenth of the tolerances.
     """
 
     solver: str = "dopri5"

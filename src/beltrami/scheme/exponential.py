@@ -73,8 +73,8 @@ class Exponential(TimeStepping):
         spans = torch.tensor([t - ts[0] for t in ts[1:]], dtype=torch.float64, device=y0.device)
         d = series.expansion.coefficients(alpha.double() * spans, size=series.size)
         d = (spans[:, None] * d)[:, : len(series.terms)].to(y0.dtype)
-        moved: Tensor = _Sum.apply(series, f, stats, f.a, slope, d)  # type: ignore[no-untyped-call]
-        return Solution(torch.cat((y0[None], y0 + moved)), stats)
+        ys: Tensor = _Sum.apply(series, f, stats, y0, f.a, slope, d)  # type: ignore[no-untyped-call]
+        return Solution(ys, stats)
 
     def _series(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, span: float) -> "Series":
         rate, size, speed = torch.stack(
@@ -82,8 +82,8 @@ class Exponential(TimeStepping):
         ).tolist()
         if not (rate >= 0.0 and math.isfinite(rate * speed)):
             raise SolverError(
-                f"Exponential met a rate of {rate:.3g} and a slope of size {speed:.3g} at its start: the one must be at "
-                "least zero, both finite. Try a smaller learning rate."
+                f"Exponential met a rate of {rate:.3g} and a slope of size {speed:.3g} at its start: the rate must be "
+                "at least zero, and both finite. Try a smaller learning rate."
             )
         allowed = self.atol + self.rtol * size
         target = allowed / (span * speed) if speed > 0.0 else math.inf
@@ -171,21 +171,25 @@ def _sizes(terms: list[Tensor], p: float) -> tuple[float, float]:
 
 
 class _Sum(torch.autograd.Function):
-    """sum_k d_jk w_k at each time j, with its derivatives by the entries of B, by w_0 and by d."""
+    """y0, and y0 + sum_k d_jk w_k at each time j; with its derivatives by y0, by the entries of B, by w_0 and by d."""
 
     @staticmethod
-    def forward(ctx: Any, series: Series, f: Linear, stats: Stats, a: Tensor, w: Tensor, d: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, series: Series, f: Linear, stats: Stats, y0: Tensor, a: Tensor, w: Tensor, d: Tensor
+    ) -> Tensor:
         ctx.expansion, ctx.f, ctx.stats = series.expansion, f, stats
         ctx.save_for_backward(d, *series.terms)
-        return _combine(d, series.terms)
+        ys = y0.repeat(1 + len(d), *(1 for _ in y0.shape))
+        _add(ys[1:], d, series.terms)
+        return ys
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        r"""The cotangents :math:`\lambda_k = \sum_j d_{jk} g_j + c_k B^\top \lambda_{k+1} - \lambda_{k+2}`."""
+    def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
+        r"""The cotangents :math:`\lambda_k = \sum_j d_{jk} g_j + c B^\top \lambda_{k+1} - (c - 1) \lambda_{k+2}`."""
         refuse_second_derivative("Exponential()")
-        f, c = ctx.f, ctx.expansion.factor
+        f, c, g = ctx.f, ctx.expansion.factor, grad_ys[1:]
         d, *terms = ctx.saved_tensors
-        _, _, _, needs_a, needs_w, needs_d = ctx.needs_input_grad
+        *_, needs_y0, needs_a, needs_w, needs_d = ctx.needs_input_grad
         after: list[Tensor] = []  # lambda_{k+1} and lambda_{k+2}
         da = torch.zeros_like(f.a) if needs_a else None
         for k in reversed(range(len(terms) if needs_a or needs_w else 0)):
@@ -199,17 +203,14 @@ class _Sum(torch.autograd.Function):
                 cotangent.sub_(after[1], alpha=c - 1.0)
             after = [cotangent, *after[:1]]
         dd = torch.stack([g.flatten(1) @ w.flatten() for w in terms], dim=1) if needs_d else None
-        return None, None, None, da, after[0] if needs_w else None, dd
+        return None, None, None, grad_ys.sum(0) if needs_y0 else None, da, after[0] if needs_w else None, dd
 
 
-def _combine(d: Tensor, terms: tuple[Tensor, ...]) -> Tensor:
-    """sum_k d_jk w_k: (j, k), k of (...) -> (j, ...)."""
-    if len(d) == 1:
-        out = torch.zeros_like(terms[0])
+def _add(out: Tensor, d: Tensor, terms: tuple[Tensor, ...]) -> None:
+    """out_j += sum_k d_jk w_k, in place: (j, ...), (j, k), k of (...)."""
+    if len(out) == 1:
         for k, term in enumerate(terms):
-            out.addcmul_(term, d[0, k])
-        return out[None]
-    flat = terms[0].new_zeros(len(d), terms[0].numel())
+            out[0].addcmul_(term, d[0, k])
+        return
     for k in range(0, len(terms), BLOCK):
-        flat.addmm_(d[:, k : k + BLOCK], torch.stack(terms[k : k + BLOCK]).flatten(1))
-    return flat.view(len(d), *terms[0].shape)
+        out.flatten(1).addmm_(d[:, k : k + BLOCK], torch.stack(terms[k : k + BLOCK]).flatten(1))
