@@ -133,7 +133,7 @@ def test_costs_of_the_segments_add_up() -> None:
     assert still.evolve(z, NONE).cost.item() > 0
 
 
-@pytest.mark.parametrize("remesh", [0.0, -1.0])
+@pytest.mark.parametrize("remesh", [0.0, -1.0, float("inf"), float("nan")])
 def test_remeshing_needs_a_positive_time(remesh: float) -> None:
     with pytest.raises(ValueError, match="positive `remesh`"):
         evolution(remesh=remesh)

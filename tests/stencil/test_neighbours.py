@@ -8,7 +8,20 @@ from beltrami.diffusivity import Gaussian
 from beltrami.geometry import Euclidean, Metric, PoincareBall
 from beltrami.graph import Edges
 from beltrami.joint import Joint
-from beltrami.stencil import KNN, Chain, Complete, Isolated, Loops, Radius, Strongest, Symmetric, Unweighted, neighbours
+from beltrami.stencil import (
+    KNN,
+    Chain,
+    Charted,
+    Complete,
+    Isolated,
+    Loops,
+    Radius,
+    Strongest,
+    Symmetric,
+    Unweighted,
+    WhileTraining,
+    neighbours,
+)
 
 N = 30
 NONE = Edges.build(torch.empty(2, 0, dtype=torch.int64), num_nodes=N)
@@ -91,6 +104,23 @@ def test_strongest_edges_are_those_of_largest_weight_and_loops_stay() -> None:
     others = {pair: value for pair, value in a.items() if pair[0] != pair[1]}
     strongest = sorted(others, key=lambda pair: -others[pair])[: len(others) // 2]
     assert pairs(kept) == set(strongest) | {(i, i) for i in range(N)}
+
+
+def test_edges_are_dropped_while_training_alone() -> None:
+    z, diffusivity = points(), Gaussian(Joint(2, 3), length=0.2).double()
+    edges = KNN(6)(z, NONE)
+    thinned = WhileTraining(Strongest(0.5, diffusivity), diffusivity)
+    assert pairs(thinned(z, edges)) == pairs(Strongest(0.5, diffusivity)(z, edges)) < pairs(edges)
+    diffusivity.eval()
+    assert thinned(z, edges) is edges
+
+
+def test_neighbours_in_the_ball_are_found_from_logarithms_at_the_origin() -> None:
+    u, ball = 6 * points(), PoincareBall()  # the logarithms of points all over the ball
+    charted = Charted(KNN(4, metric=ball), lambda z: ball.exp_origin(z[:, 1:3]))
+    p = torch.tanh(u[:, 1:3].norm(dim=1, keepdim=True)) * u[:, 1:3] / u[:, 1:3].norm(dim=1, keepdim=True)
+    assert pairs(charted(u, NONE)) == pairs(KNN(4, metric=ball)(p, NONE))
+    assert pairs(charted(u, NONE)) != pairs(KNN(4)(u[:, 1:3], NONE))
 
 
 @pytest.mark.parametrize(

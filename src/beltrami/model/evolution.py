@@ -86,7 +86,7 @@ class Evolution(nn.Module):
         super().__init__()
         if not 0 < time < float("inf"):
             raise ValueError(f"Evolution needs a positive, finite terminal `time`; got {time}: no negative time here.")
-        if remesh is not None and not remesh > 0:
+        if remesh is not None and not 0 < remesh < float("inf"):
             raise ValueError(f"Evolution needs a positive `remesh`; got {remesh}. For a mesh that stands still, None.")
         self.flow, self.scheme, self.time, self.remesh = flow, scheme, time, remesh
         self.stencil = Keep() if stencil is None else stencil

@@ -2,9 +2,11 @@
 
 from beltrami.stencil.base import Fixed, Stencil
 from beltrami.stencil.chain import Chain
+from beltrami.stencil.chart import Charted
 from beltrami.stencil.neighbours import KNN, Radius
 from beltrami.stencil.simple import Complete, Isolated, Keep, Loops, Symmetric, Unweighted
 from beltrami.stencil.strongest import Strongest
+from beltrami.stencil.training import WhileTraining
 
 __all__ = [
     "Stencil",
@@ -19,4 +21,6 @@ __all__ = [
     "Symmetric",
     "Unweighted",
     "Chain",
+    "Charted",
+    "WhileTraining",
 ]
