@@ -23,7 +23,6 @@ from beltrami.experiment.build import (
     build_flow,
     build_model,
     build_scheme,
-    build_stencil,
     build_training,
     check_settings,
 )
@@ -33,7 +32,6 @@ from beltrami.geometry import PoincareBall
 from beltrami.joint import Joint
 from beltrami.position import PPR, LaplacianEigenvectors
 from beltrami.scheme import PID, ConstantSteps, Continuous, Dopri5, Exponential, Scheme, TorchDiffEq
-from beltrami.stencil import Keep, Loops
 from beltrami.train import Epoch, seeded
 
 FIXED_STEPS = sorted(SOLVERS)
@@ -185,11 +183,7 @@ def test_flow_is_frozen_or_live_with_the_parts_asked_for() -> None:
     assert dict(live.named_parameters()).keys() == {"source.beta"}
 
 
-def test_loops_and_costs_are_built_where_they_weigh_something() -> None:
-    loops = build_stencil(FlowConfig(loops=0.5))
-    assert isinstance(loops, Loops)
-    assert loops.weight == 0.5
-    assert isinstance(build_stencil(FlowConfig(loops=0.0)), Keep)
+def test_costs_are_built_where_they_weigh_something() -> None:
     assert build_costs(FlowConfig()) == []
     assert [cost.weight for cost in build_costs(FlowConfig(kinetic=0.1, jacobian=0.2))] == [0.1, 0.2]
 
@@ -225,6 +219,7 @@ def test_training_takes_every_setting() -> None:
         ("diffusivity.over=row", "diffusivity.over", "rows"),
         ("diffusivity.start=xaver", "diffusivity.start", "xavier"),
         ("train.optimiser=adamx", "train.optimiser", "adamax"),
+        ("stencil.kind=treshold", "stencil.kind", "threshold"),
     ],
 )
 def test_unknown_name_is_refused_with_the_nearest(setting: str, kind: str, nearest: str) -> None:
@@ -267,9 +262,19 @@ def test_lists_of_names_are_those_the_refusals_give() -> None:
         (["diffusivity.heads=3"], r"multiple of `heads`; got width=8, heads=3"),
         (["model.dropout=1"], r"`dropout` must be at least 0 and below 1"),
         (["flow.kinetic=-1"], r"Kinetic needs `weight` at least 0"),
-        (["flow.loops=-1"], r"Loops needs a positive `weight`"),
+        (["stencil.loops=-1"], r"Loops needs a positive `weight`"),
+        (["stencil.kind=knn", "stencil.k=0"], r"KNN needs `k` at least 1"),
+        (["stencil.kind=knn", "stencil.on=u"], r"`stencil.on=u` looks at positions and there are none"),
+        (["stencil.kind=radius", "stencil.radius=0"], r"Radius needs a positive, finite `r`"),
+        (["stencil.kind=digl", "stencil.k=0"], r"TopK needs `k` at least 1"),
+        (["stencil.kind=digl", "stencil.restart=1"], r"TopK needs `restart` between 0 and 1"),
+        (["stencil.kind=threshold", "stencil.least=0"], r"Threshold needs `least` between 0 and 1"),
+        (["stencil.remesh=0"], r"positive `remesh`; got 0.0"),
+        (["stencil.strongest=0"], r"Strongest needs `share` above 0 and at most 1; got 0.0"),
     ],
 )
-def test_value_that_makes_no_sense_is_refused(settings: list[str], message: str) -> None:
+def test_value_that_makes_no_sense_is_refused_before_data_are_read(settings: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_settings(configured(*settings))
     with pytest.raises(ValueError, match=message):
         run(configured(*settings), problem=toy_problem())

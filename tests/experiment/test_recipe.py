@@ -3,19 +3,25 @@
 import json
 
 import pytest
+import torch
+from checks import crooked, dense
 
 from beltrami.data import CATALOGUE, PROTOCOLS
 from beltrami.errors import UnknownName
 from beltrami.experiment import RECIPES, RunConfig, parse, recipe
 from beltrami.experiment.build import build_encoding, build_model, build_training
+from beltrami.experiment.mesh import build_stencil
+from beltrami.experiment.recipe import DATASETS, REWIRED_SETTINGS
 from beltrami.experiment.run import COMPONENTS
+from beltrami.joint import Joint
+from beltrami.stencil import TopK
 
 SIX = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
 every_dataset = pytest.mark.parametrize("dataset", ["digits", *SIX])
 
 
 @every_dataset
-@pytest.mark.parametrize("name", ["blend", "uniform"])
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_recipe_is_complete(name: str, dataset: str) -> None:
     config = recipe(name, dataset)
     assert (config.dataset, config.recipe) == (dataset, name)
@@ -29,8 +35,9 @@ def test_recipe_is_complete(name: str, dataset: str) -> None:
 
 
 @every_dataset
-def test_recipe_comes_back_from_json_as_it_was(dataset: str) -> None:
-    config = recipe("blend", dataset, seed=4)
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_recipe_comes_back_from_json_as_it_was(name: str, dataset: str) -> None:
+    config = recipe(name, dataset, seed=4)
     assert parse(RunConfig, json.loads(config.to_json())) == config
 
 
@@ -40,7 +47,28 @@ def test_uniform_has_nothing_to_learn_on_the_edges_and_differs_in_nothing_else(d
     model = build_model(uniform, features=4, positions=0, num_classes=3)
     assert list(model.evolution.flow.diffusivity.parameters()) == []
     assert (uniform.data, uniform.position, uniform.model) == (blend.data, blend.position, blend.model)
-    assert (uniform.flow, uniform.scheme, uniform.train) == (blend.flow, blend.scheme, blend.train)
+    assert (uniform.flow, uniform.stencil) == (blend.flow, blend.stencil)
+    assert (uniform.scheme, uniform.train) == (blend.scheme, blend.train)
+
+
+@every_dataset
+def test_blend_knn_is_on_the_graph_of_pagerank_and_loops_are_those_of_its_diagonal(dataset: str) -> None:
+    config = recipe("blend-knn", dataset)
+    assert config.recipe == "blend-knn"
+    stencil = build_stencil(config.stencil, Joint(0, 1))
+    assert isinstance(stencil, TopK)
+    assert (stencil.k, stencil.restart) == (128 if dataset == "citeseer" else 64, 0.05)
+    edges = crooked()
+    diffused = stencil(torch.zeros(6, 1), edges)
+    assert diffused.weight is not None
+    kernel = dense(diffused.weight, diffused)
+    a = dense(torch.ones(edges.num_edges), edges) + torch.eye(6)
+    s = a / (a.sum(1)[:, None] * a.sum(0)).sqrt()
+    torch.testing.assert_close(kernel, 0.05 * torch.linalg.inv(torch.eye(6) - 0.95 * s), rtol=1e-3, atol=1e-5)
+
+
+def test_settings_of_blend_knn_are_for_datasets_that_have_a_recipe() -> None:
+    assert set(REWIRED_SETTINGS) <= set(DATASETS)
 
 
 def test_seed_is_that_of_the_run_and_of_its_split() -> None:
@@ -70,7 +98,7 @@ def test_paper_s_protocol_is_the_default_of_its_datasets() -> None:
 
 
 def test_unknown_recipe_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: blend, uniform"):
+    with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: blend, blend-knn"):
         recipe("blnd", "cora")
 
 

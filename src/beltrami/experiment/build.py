@@ -28,12 +28,22 @@ from beltrami.experiment.config import (
     SchemeConfig,
     TrainConfig,
 )
+from beltrami.experiment.mesh import build_stencil, thinned
 from beltrami.flow import BeltramiFlow, Cost, Flow, HyperbolicFlow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
 from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Decoder, Encoder, Evolution
-from beltrami.position import PPR, DeepWalk, Encoding, Heat, Hyperbolic, LaplacianEigenvectors, ReturnProbabilities
+from beltrami.position import (
+    PPR,
+    DeepWalk,
+    Encoding,
+    Heat,
+    Hyperbolic,
+    LaplacianEigenvectors,
+    Progress,
+    ReturnProbabilities,
+)
 from beltrami.scheme import (
     PID,
     RK4,
@@ -58,7 +68,6 @@ from beltrami.scheme import (
     TimeStepping,
     TorchDiffEq,
 )
-from beltrami.stencil import Keep, Loops, Stencil
 from beltrami.train import Consistency, Horizon, Training, seeded
 from beltrami.train.fit import MakeOptimiser
 
@@ -86,22 +95,25 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive")
-ENCODINGS: dict[str, Callable[[PositionConfig], Encoding | None]] = {
-    "none": lambda config: None,
-    "ppr": lambda config: PPR(restart=config.restart, top=config.top),
-    "heat": lambda config: Heat(time=config.time, top=config.top),
-    "laplacian": lambda config: LaplacianEigenvectors(config.channels),
-    "walk": lambda config: ReturnProbabilities(config.channels),
-    "hyperbolic": lambda config: Hyperbolic(config.channels),
-    "deepwalk": lambda config: DeepWalk(config.channels, walk_length=config.walk_length, tuned=config.tuned),
+ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None]] = {
+    "none": lambda config, progress: None,
+    "ppr": lambda config, progress: PPR(restart=config.restart, top=config.top, progress=progress),
+    "heat": lambda config, progress: Heat(time=config.time, top=config.top, progress=progress),
+    "laplacian": lambda config, progress: LaplacianEigenvectors(config.channels),
+    "walk": lambda config, progress: ReturnProbabilities(config.channels, progress=progress),
+    "hyperbolic": lambda config, progress: Hyperbolic(config.channels, progress=progress),
+    "deepwalk": lambda config, progress: DeepWalk(
+        config.channels, walk_length=config.walk_length, tuned=config.tuned, progress=progress
+    ),
 }
 TORCHDIFFEQ = "torchdiffeq:"  # and the name of one of its methods
 EXPONENTIAL = "exponential"
 ADJOINTS = ("direct", "checkpointed", "continuous")
 
 
-def build_encoding(config: PositionConfig) -> Encoding | None:
-    return _named("position.encoding", config.encoding, ENCODINGS)(config)
+def build_encoding(config: PositionConfig, *, progress: Progress | None = None) -> Encoding | None:
+    """The encoding by its name, which tells ``progress`` how far it is."""
+    return _named("position.encoding", config.encoding, ENCODINGS)(config, progress)
 
 
 def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric | None = None) -> Diffusivity:
@@ -141,10 +153,6 @@ def build_metric(config: FlowConfig) -> PoincareBall | None:
 def build_costs(config: FlowConfig) -> list[Cost]:
     costs: list[Cost] = [Kinetic(config.kinetic)] if config.kinetic else []
     return [*costs, JacobianNorm(config.jacobian)] if config.jacobian else costs
-
-
-def build_stencil(config: FlowConfig) -> Stencil:
-    return Loops(config.loops) if config.loops else Keep()
 
 
 def build_scheme(config: SchemeConfig) -> TimeStepping:
@@ -188,12 +196,14 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
     """The model of a configuration for inputs of these widths; ``positions`` 0 for none."""
     _check_exponential(config)
     joint = Joint(config.model.pos if positions else 0, config.model.feat)
-    diffusivity = build_diffusivity(config.diffusivity, joint, metric=build_metric(config.flow))
+    ball = build_metric(config.flow)
+    diffusivity = build_diffusivity(config.diffusivity, joint, metric=ball)
     evolution = Evolution(
         build_flow(config.flow, diffusivity, joint),
         scheme=build_scheme(config.scheme),
         time=config.scheme.time,
-        stencil=build_stencil(config.flow),
+        stencil=thinned(build_stencil(config.stencil, joint, ball=ball), config.stencil, diffusivity),
+        remesh=config.stencil.remesh,
         costs=build_costs(config.flow),
     )
     dropout = config.model.input_dropout
@@ -218,9 +228,9 @@ def _check_exponential(config: RunConfig) -> None:
 
 def check_settings(config: RunConfig) -> None:
     """Refuse settings that name nothing or fit nothing, before any data are read."""
-    encoding = build_encoding(config.position)
+    located = build_encoding(config.position) is not None or config.position.file is not None
     with seeded(0):  # the caller's random state is not ours to spend
-        build_model(config, features=1, positions=0 if encoding is None else 1, num_classes=2)
+        build_model(config, features=1, positions=int(located), num_classes=2)
     build_training(config.train)
 
 

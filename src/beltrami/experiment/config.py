@@ -25,7 +25,8 @@ class PositionConfig:
     ``encoding``: none; ppr (``restart``, ``top``); heat (``time``, ``top``); laplacian (``channels``); walk, return
     probabilities (``channels`` steps); deepwalk (``channels``, ``walk_length``, or ``tuned``); hyperbolic
     (``channels``), given as logarithms at the origin. ``top``: entries a row, null for all. ``seed``: of the encoding's
-    own randomness, so that runs of all seeds share one.
+    own randomness, so that runs of all seeds share one. ``file``: positions that ``beltrami encode`` wrote, in place of
+    the encoding. ``digest``: what that file must hold; a run writes it down.
     """
 
     encoding: str = "none"
@@ -36,6 +37,8 @@ class PositionConfig:
     walk_length: int = 80
     tuned: bool = False
     seed: int = 0
+    file: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,45 @@ class FlowConfig:
     """The equation.
 
     ``positions``: flat, or hyperbolic for the live flow in the Poincaré ball. ``frozen``: attention at z(0), or live
-    at z(t). ``rate``: learnable alpha. ``source``: learnable beta z(0). ``loops``: the weight of self-loops, 0 for
-    none. ``kinetic``, ``jacobian``: the weights of the running costs.
+    at z(t). ``rate``: learnable alpha. ``source``: learnable beta z(0). ``kinetic``, ``jacobian``: the weights of the
+    running costs.
     """
 
     positions: str = "flat"
     frozen: bool = True
     rate: bool = True
     source: bool = False
-    loops: float = 1.0
     kinetic: float = 0.0
     jacobian: float = 0.0
+
+
+@dataclass(frozen=True)
+class StencilConfig:
+    """The graph that the flow is discretised on.
+
+    ``kind``: keep; knn (``k`` nearest nodes); radius (all nodes within ``radius``); digl (the ``k`` largest entries of
+    personalised PageRank at ``restart``); threshold (its entries of at least ``least``); complete; isolated. knn and
+    radius look ``on`` the channels u, x or z of the encoded state; u has the metric of ``flow.positions``. Then:
+    ``symmetric``: every edge in both directions. ``weighted``: keep the kernel's values as the edges' measure, or let
+    all edges count alike. ``loops``: the weight of a self-loop on every node, in place of any it has; 0 for none added.
+    ``remesh``: time between two meshes, null for the one of z(0). ``strongest``: share of the edges, those of largest
+    weight, that are kept while training; null for all. ``file``: a graph that ``beltrami rewire`` wrote, in place of
+    the kind. ``digest``: what that file must hold; a run writes it down.
+    """
+
+    kind: str = "keep"
+    k: int = 64
+    radius: float = 1.0
+    least: float = 1e-3
+    restart: float = 0.05
+    on: str = "z"
+    symmetric: bool = False
+    weighted: bool = True
+    loops: float = 1.0
+    remesh: float | None = None
+    strongest: float | None = None
+    file: str | None = None
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,6 +171,7 @@ class RunConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     diffusivity: DiffusivityConfig = field(default_factory=DiffusivityConfig)
     flow: FlowConfig = field(default_factory=FlowConfig)
+    stencil: StencilConfig = field(default_factory=StencilConfig)
     scheme: SchemeConfig = field(default_factory=SchemeConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
 
