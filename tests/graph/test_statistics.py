@@ -7,7 +7,7 @@ import torch
 from checks import GRAPHS, bare, crooked, kite, pairs, ragged
 
 from beltrami.graph import Edges
-from beltrami.graph.statistics import Overlap, Statistics, homophily
+from beltrami.graph.statistics import Overlap, Rewiring, Statistics, homophily
 
 
 def random_graph(seed: int, *, nodes: int = 12, edges: int = 14) -> Edges:
@@ -66,6 +66,15 @@ def test_share_of_no_edges_is_no_number() -> None:
     assert math.isnan(homophily(bare(), torch.zeros(4, dtype=torch.int64)))
     assert Overlap.of(kite(), bare()).kept == 0
     assert math.isnan(Overlap.of(kite(), bare()).known)
+
+
+def test_rewiring_tells_of_both_graphs_in_their_order() -> None:
+    y = torch.tensor([0, 0, 1, 1])
+    found = Rewiring.of(kite(), bare(), y)
+    assert (found.before, found.after) == (Statistics.of(kite()), Statistics.of(bare()))
+    assert found.overlap.kept == 0
+    assert found.homophily_before == 0.5
+    assert math.isnan(found.homophily_after)
 
 
 def test_graphs_on_other_nodes_are_refused() -> None:

@@ -1,9 +1,11 @@
-"""Digests: the fingerprints of the published files, so that nothing else is read under their names."""
+"""Digests: the fingerprints of files and tensors, so that nothing else is read under their names."""
 
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+
+from torch import Tensor
 
 FILE_DIGESTS: Mapping[str, str] = MappingProxyType(
     {
@@ -46,3 +48,14 @@ def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tensor_digest(tensors: Mapping[str, Tensor] | Mapping[str, Tensor | None], *, name: str) -> str:
+    """SHA-256 of what some tensors are called together and the name, type, shape and values of each."""
+    total = hashlib.sha256(f"{name}; ".encode())
+    for each, tensor in sorted(tensors.items()):
+        kind = "none" if tensor is None else f"{tensor.dtype} {tuple(tensor.shape)}"
+        total.update(f"{each}: {kind}; ".encode())
+        if tensor is not None:
+            total.update(tensor.cpu().contiguous().numpy().tobytes())
+    return total.hexdigest()

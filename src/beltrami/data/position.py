@@ -8,8 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from beltrami.data.digest import tensor_digest
 from beltrami.data.file import write_atomically
 from beltrami.data.source import cache_folder
+from beltrami.data.store import graph_digest, pack_matrix, unpack_matrix
 from beltrami.graph import Edges
 from beltrami.position import Encoding
 
@@ -27,9 +29,7 @@ def cached(encoding: Encoding, edges: Edges, *, seed: int, folder: Path | None =
         seed: of the encoding's randomness; it is part of the key of every encoding.
         folder: where the files are; ``positions`` below the cache folder by default.
     """
-    folder = cache_folder() / "positions" if folder is None else folder
-    key = position_key(encoding, edges, seed=seed)
-    path = folder / f"{type(encoding).__name__}-{key}.safetensors"
+    path, key = _place(encoding, edges, seed, folder)
     found = _read(path, key)
     if found is not None:
         return found.to(edges.device)
@@ -47,11 +47,16 @@ def cached(encoding: Encoding, edges: Edges, *, seed: int, folder: Path | None =
     return positions
 
 
+def is_cached(encoding: Encoding, edges: Edges, *, seed: int, folder: Path | None = None) -> bool:
+    """Whether :func:`cached` would find the positions on disk."""
+    return _read(*_place(encoding, edges, seed, folder)) is not None
+
+
 def position_key(encoding: Encoding, edges: Edges, *, seed: int) -> str:
     """SHA-256 of all that positions depend on: the graph, the method with its version and parameters, the seed, and
     the kind of device, since each has its own random numbers."""
     asked = {
-        "graph": _digest({"edge_index": edges.edge_index, "weight": edges.weight}, name="graph"),
+        "graph": graph_digest(edges),
         "nodes": edges.num_nodes,
         "encoding": encoding.describe(),
         "seed": seed,
@@ -60,16 +65,17 @@ def position_key(encoding: Encoding, edges: Edges, *, seed: int) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
+def _place(encoding: Encoding, edges: Edges, seed: int, folder: Path | None) -> tuple[Path, str]:
+    folder = cache_folder() / "positions" if folder is None else folder
+    key = position_key(encoding, edges, seed=seed)
+    return folder / f"{type(encoding).__name__}-{key}.safetensors", key
+
+
 def _pack(positions: Tensor, key: str) -> bytes:
     from safetensors.torch import save
 
-    here = positions.detach().cpu()
-    if here.layout == torch.strided:
-        tensors = {"dense": here.contiguous()}
-    else:
-        shape = torch.tensor(here.shape)
-        tensors = {"indices": here.indices().contiguous(), "values": here.values().contiguous(), "shape": shape}
-    packed: bytes = save(tensors, metadata={"digest": _digest(tensors, name=key)})
+    tensors = pack_matrix(positions)
+    packed: bytes = save(tensors, metadata={"digest": tensor_digest(tensors, name=key)})
     return packed
 
 
@@ -84,23 +90,6 @@ def _read(path: Path, key: str) -> Tensor | None:
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in names}
     except (OSError, SafetensorError):
         return None
-    if metadata.get("digest") != _digest(tensors, name=key):
+    if metadata.get("digest") != tensor_digest(tensors, name=key):
         return None
-    if "dense" in tensors:
-        return tensors["dense"]
-    shape: list[int] = tensors["shape"].tolist()
-    positions: Tensor = torch.sparse_coo_tensor(
-        tensors["indices"], tensors["values"], shape, check_invariants=True, is_coalesced=True
-    )
-    return positions
-
-
-def _digest(tensors: dict[str, Tensor] | dict[str, Tensor | None], *, name: str) -> str:
-    """SHA-256 of what some tensors are called together and the name, type, shape and values of each."""
-    total = hashlib.sha256(f"{name}; ".encode())
-    for each, tensor in sorted(tensors.items()):
-        kind = "none" if tensor is None else f"{tensor.dtype} {tuple(tensor.shape)}"
-        total.update(f"{each}: {kind}; ".encode())
-        if tensor is not None:
-            total.update(tensor.cpu().contiguous().numpy().tobytes())
-    return total.hexdigest()
+    return unpack_matrix(tensors)

@@ -2,6 +2,7 @@
 
 from beltrami.experiment.build import check_settings
 from beltrami.experiment.config import RunConfig
+from beltrami.experiment.pin import pin
 from beltrami.experiment.recipe import RECIPES, recipe
 from beltrami.experiment.run import Problem, evaluate_run, pose, run, save_run
 from beltrami.experiment.setting import override, parse, read_config, setting_names
@@ -12,6 +13,7 @@ __all__ = [
     "recipe",
     "Problem",
     "check_settings",
+    "pin",
     "pose",
     "run",
     "save_run",

@@ -9,14 +9,16 @@ from torch import Tensor
 
 from beltrami.data import Dataset, Progress, Split, load, make_split
 from beltrami.data.position import cached
+from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment.build import build_encoding, build_model, build_training, check_settings
-from beltrami.experiment.config import RunConfig
+from beltrami.experiment.config import PositionConfig, RunConfig
+from beltrami.experiment.pin import pin
 from beltrami.experiment.setting import read_config
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, Sparse
 from beltrami.model import BLEND
-from beltrami.position import Hyperbolic
+from beltrami.position import Encoding, Hyperbolic
 from beltrami.train import (
     Epoch,
     RunResult,
@@ -39,7 +41,8 @@ FEATURES = ("raw", "rows")
 
 @dataclass(frozen=True)
 class Problem:
-    """A dataset made ready: its graph sorted, its inputs sparse where that pays, its positions and its split."""
+    """A dataset made ready: its split, its inputs sparse where that pays, its positions, and the graph for the model,
+    which is its own or one from a file."""
 
     dataset: Dataset
     split: Split
@@ -57,30 +60,37 @@ class Problem:
 
 def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
     """Load, cut down to the component, split and encode what a configuration names."""
-    if config.data.component not in COMPONENTS:
-        raise UnknownName("data.component", config.data.component, COMPONENTS)
     if config.data.features not in FEATURES:
         raise UnknownName("data.features", config.data.features, FEATURES)
     check_settings(config)
-    dataset = load(config.dataset, progress=progress)
-    if config.data.component == "largest":
-        dataset = dataset.largest_component()
+    config = pin(config)
+    dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
-    encoding = build_encoding(config.position)
-    pos = None
-    if encoding is not None:
-        found = cached(encoding, edges, seed=config.position.seed)
-        chart = PoincareBall().log_origin(found) if isinstance(encoding, Hyperbolic) else found
-        pos = _sparse_where_it_pays(chart).to(device)
+    pos = _positions(config.position, edges)
+    if config.stencil.file is not None:
+        edges = load_stencil(Path(config.stencil.file), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     return Problem(
         dataset=dataset.to(device),
         split=split.to(device),
         x=_sparse_where_it_pays(x).to(device),
         edges=edges.to(device),
-        pos=pos,
+        pos=None if pos is None else _sparse_where_it_pays(pos).to(device),
     )
+
+
+def read_dataset(name: str, *, component: str, progress: Progress | None = None) -> Dataset:
+    """A dataset, or its largest component."""
+    if component not in COMPONENTS:
+        raise UnknownName("data.component", component, COMPONENTS)
+    dataset = load(name, progress=progress)
+    return dataset.largest_component() if component == "largest" else dataset
+
+
+def in_chart(positions: Tensor, space: str) -> Tensor:
+    """Positions as a model takes them: points of the ball by their logarithms at the origin."""
+    return PoincareBall().log_origin(positions) if space == BALL else positions
 
 
 def run(
@@ -149,6 +159,21 @@ def _judge_again(folder: Path, config: RunConfig, result: RunResult, *, device: 
     inputs = model.prepare(problem.x, problem.edges, problem.pos)
     logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
     return 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
+
+
+def _positions(config: PositionConfig, edges: Edges) -> Tensor | None:
+    if config.file is not None:
+        positions, made = load_positions(Path(config.file), edges)
+        return in_chart(positions, made.space)
+    encoding = build_encoding(config)
+    if encoding is None:
+        return None
+    return in_chart(cached(encoding, edges, seed=config.seed), space_of(encoding))
+
+
+def space_of(encoding: Encoding) -> str:
+    """Where an encoding puts the nodes."""
+    return BALL if isinstance(encoding, Hyperbolic) else FLAT
 
 
 def even_rows(x: Tensor) -> Tensor:

@@ -73,6 +73,29 @@ def homophily(edges: Edges, y: Tensor) -> float:
     return _share(int((y[j] == y[i]).sum()), len(i))
 
 
+@dataclass(frozen=True)
+class Rewiring:
+    """What became of a graph whose nodes have classes.
+
+    Args:
+        before, after: either graph.
+        overlap: what they share.
+        homophily_before, homophily_after: of either; see :func:`homophily`.
+    """
+
+    before: Statistics
+    after: Statistics
+    overlap: Overlap
+    homophily_before: float
+    homophily_after: float
+
+    @staticmethod
+    def of(old: Edges, new: Edges, y: Tensor) -> "Rewiring":
+        return Rewiring(
+            Statistics.of(old), Statistics.of(new), Overlap.of(old, new), homophily(old, y), homophily(new, y)
+        )
+
+
 def _without_loops(edges: Edges) -> Tensor:
     return edges.edge_index[:, edges.j != edges.i]
 
