@@ -26,7 +26,7 @@ from beltrami.diffusivity import (
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
 from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors, ReturnProbabilities
-from beltrami.stencil import Keep, Loops, Stencil
+from beltrami.stencil import Charted, Isolated, Keep, Loops, Stencil, WhileTraining
 
 JOINT = Joint(2, 3)
 NORMALISERS = [over(link) for over in (Rows, Columns, Both) for link in (softmax, squareplus)]
@@ -42,6 +42,7 @@ DIFFUSIVITIES: dict[str, Make] = {
 }
 LEARNED = [name for name in DIFFUSIVITIES if name != "RandomWalk"]
 STENCILS: list[Stencil] = [Keep(), Loops(), Loops(0.3)]
+STENCILS += [Charted(Loops(), lambda z: z[:, JOINT.u]), WhileTraining(Isolated(), nn.Identity().eval())]
 ENCODINGS: list[Encoding] = [
     PPR(),
     PPR(restart=0.3, top=2),

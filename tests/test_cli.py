@@ -75,7 +75,7 @@ def check_refused(outcome: Outcome, *, code: int, match: str) -> None:
 def test_help_names_the_verbs(beltrami: Beltrami) -> None:
     outcome = beltrami("--help")
     assert outcome.code == 0
-    for verb in ("train", "evaluate", "datasets"):
+    for verb in ("train", "evaluate", "datasets", "encode", "rewire"):
         assert re.search(rf"^\W*{verb}\b", outcome.out, flags=re.MULTILINE)
 
 
@@ -90,6 +90,8 @@ def test_no_arguments_are_answered_with_help(beltrami: Beltrami) -> None:
         ("train", ["--recipe", "--split", "--split-seed", "--seed", "--set", "--out", "--device", "--compare", "cora"]),
         ("evaluate", ["DIR", "--device"]),
         ("datasets", ["List the datasets"]),
+        ("encode", ["--encoding", "--out", "--component", "--seed", "--set", "--device", "position.file=FILE"]),
+        ("rewire", ["--stencil", "--out", "--positions", "--component", "--set", "--device", "stencil.file=FILE"]),
     ],
 )
 def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: list[str]) -> None:
@@ -112,6 +114,9 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
         (["digits", "--set", "scheme.solver=rk5"], r"unknown scheme.solver 'rk5': did you mean 'rk4'\?"),
         (["digits", "--set", "scheme.time=-1"], r"terminal `time`; got -1.0: no negative time"),
         (["digits", "--set", "data.component=some"], r"unknown data.component 'some'"),
+        (["digits", "--set", "stencil.kind=knm"], r"unknown stencil.kind 'knm': did you mean 'knn'\?"),
+        (["digits", "--set", "stencil.kind=knn", "--set", "stencil.on=u"], r"`stencil.on=u` looks at positions"),
+        (["digits", "--set", "stencil.strongest=2"], r"Strongest needs `share` above 0 and at most 1; got 2.0"),
         (["digits", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
         (["digits", "--device", "cuda:x"], r"`--device` takes cpu, cuda or cuda:N; got 'cuda:x'"),
         (["digits", "--seed", "-1"], r"`seed` must be from 0"),
@@ -120,6 +125,75 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
 )
 def test_bad_usage_of_train_is_one_line_and_exit_code_2(beltrami: Beltrami, arguments: list[str], match: str) -> None:
     check_refused(beltrami("train", *arguments), code=2, match=match)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["encode", "digts", "--encoding", "ppr"], r"unknown dataset 'digts': did you mean 'digits'\?"),
+        (["encode", "digits", "--encoding", "pp"], r"unknown encoding 'pp': did you mean 'ppr'\?"),
+        (["encode", "digits", "--encoding", "ppr", "--component", "al"], r"unknown component 'al'"),
+        (["encode", "digits", "--encoding", "ppr", "--set", "position.top=0"], r"PPR needs `top` at least 1"),
+        (["encode", "digits", "--encoding", "ppr", "--set", "train.lr=1"], r"unknown setting here 'train.lr'"),
+        (["encode", "digits", "--encoding", "ppr", "--device", "tpu"], r"`--device` takes cpu"),
+        (["rewire", "digits", "--stencil", "nkk"], r"unknown stencil 'nkk'"),
+        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=0"], r"KNN needs `k` at least 1"),
+        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=2000"], r"got k=2000, 1797 nodes"),
+        (
+            ["rewire", "digits", "--stencil", "digl", "--positions", "u"],
+            r"`--positions` is what knn and radius look at",
+        ),
+    ],
+)
+def test_bad_usage_of_encode_and_rewire_is_one_line_and_exit_code_2(
+    beltrami: Beltrami, tmp_path: Path, arguments: list[str], match: str
+) -> None:
+    check_refused(beltrami(*arguments, "--out", "file"), code=2, match=match)
+    assert os.listdir(tmp_path) == []
+
+
+def test_files_that_cannot_be_read_or_written_are_one_line_and_exit_code_1(beltrami: Beltrami, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    encode, rewire = ["encode", "digits", "--encoding", "ppr"], ["rewire", "digits", "--stencil", "knn"]
+    outcome = beltrami(*encode, "--out", "folder")
+    check_refused(outcome, code=1, match=r"folder is a folder: name a file in it with `--out`")
+    (tmp_path / "file").write_text("in the way")
+    outcome = beltrami(*rewire, "--out", "file/below")
+    check_refused(outcome, code=1, match=r"cannot make file .*: choose another folder with `--out`")
+    outcome = beltrami(*rewire, "--positions", "file", "--out", "mesh")
+    check_refused(outcome, code=1, match=r"file is not a positions file, or it is damaged: `beltrami encode` writes")
+    outcome = beltrami("train", "digits", "--set", "position.file=nowhere")
+    check_refused(outcome, code=1, match=r"there is no positions file at .*nowhere: `beltrami encode` writes one")
+
+
+@pytest.mark.slow
+def test_run_on_encoded_positions_and_a_rewired_graph(beltrami: Beltrami, tmp_path: Path) -> None:
+    encode = ["encode", "digits", "--encoding", "walk", "--set", "position.channels=5", "--out", "made/u"]
+    first, again = beltrami(*encode), beltrami(*encode)
+    assert (first.code, first.err) == (again.code, again.err) == (0, "")
+    assert "1,797 x 5, dense" in first.out
+    assert "computed" in first.out
+    assert "from the cache" in again.out
+    rewired = beltrami("rewire", "digits", "--stencil", "digl", "--set", "stencil.k=16", "--out", "made/mesh")
+    assert (rewired.code, rewired.err) == (0, "")
+    for line in (
+        r"directed edges +19,858 +26,955",
+        r"self-loops +0 +1,797",
+        r"components +1 +\d+",
+        r"of the old edges",
+    ):
+        assert re.search(line, rewired.out), rewired.out
+    looked = beltrami("rewire", "digits", "--stencil", "knn", "--positions", "made/u", "--out", "made/near")
+    assert (looked.code, looked.err) == (0, "")
+    files = ["--set", "position.file=made/u", "--set", "stencil.file=made/mesh"]
+    trained = beltrami("train", "digits", *files, "--set", "train.epochs=2", "--out", "here")
+    assert (trained.code, trained.err) == (0, "")
+    evaluated = beltrami("evaluate", "here")
+    assert (evaluated.code, evaluated.out.splitlines()[-1]) == (0, "as recorded")
+    (tmp_path / "made" / "mesh").write_bytes((tmp_path / "made" / "near").read_bytes())
+    check_refused(beltrami("evaluate", "here"), code=1, match=r"the stencil file .*mesh has changed since")
+    (tmp_path / "made" / "u").unlink()
+    check_refused(beltrami("evaluate", "here"), code=1, match=r"the positions file .*u, which .* is gone")
 
 
 @pytest.mark.parametrize("cuda", ["cuda", "cuda:1"])

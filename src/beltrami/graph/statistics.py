@@ -103,7 +103,8 @@ def _without_loops(edges: Edges) -> Tensor:
 def _keys(edges: Edges) -> Tensor:
     """One number for each distinct edge."""
     j, i = _without_loops(edges)
-    return (i * edges.num_nodes + j).unique()
+    keys: Tensor = (i * edges.num_nodes + j).unique()
+    return keys
 
 
 def _share(part: int, whole: int) -> float:
@@ -117,4 +118,5 @@ def _count_components(j: Tensor, i: Tensor, *, num_nodes: int) -> int:
 
     ends = (i.cpu().numpy(), j.cpu().numpy())
     adjacency = coo_array((np.ones(len(i), dtype=np.int8), ends), shape=(num_nodes, num_nodes))
-    return int(connected_components(adjacency, directed=False, return_labels=False))
+    count, _ = connected_components(adjacency, directed=False)
+    return int(count)

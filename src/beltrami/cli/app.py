@@ -1,4 +1,4 @@
-"""The command line: verbs only."""
+"""The verbs, and the way in and out of them."""
 
 import os
 import sys
@@ -7,6 +7,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from beltrami.cli.option import Device, check_device, check_folder
+from beltrami.cli.space import encode, rewire
 from beltrami.errors import DataError, SolverError
 
 app = typer.Typer(
@@ -17,8 +19,6 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
-
 
 @app.command()
 def train(
@@ -26,7 +26,7 @@ def train(
         str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="[DATASET]")
     ] = "digits",
     recipe: Annotated[
-        str, typer.Option(help="Which settings to start from: blend or uniform.", metavar="NAME")
+        str, typer.Option(help="Which settings to start from: blend, blend-knn or uniform.", metavar="NAME")
     ] = "blend",
     split: Annotated[
         str | None,
@@ -65,16 +65,19 @@ def train(
     - `beltrami train cora --split planetoid --seed 3`
 
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
+
+    - `beltrami train citeseer --recipe blend-knn`
     """
-    from beltrami.experiment import check_settings, override, pose, run, save_run
+    from beltrami.experiment import check_settings, override, pin, pose, run, save_run
     from beltrami.experiment import recipe as recipe_for
     from beltrami.report.terminal import downloading, summary, training
 
-    where = _device(device)
+    where = check_device(device)
     config = override(recipe_for(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)
+    config = pin(config)
     folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
-    _check_folder(folder)
+    check_folder(folder)
     with downloading() as progress:
         problem = pose(config, device=where, progress=progress)
     with training(config.train.epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
@@ -97,7 +100,7 @@ def evaluate(
     from beltrami.experiment import evaluate_run
     from beltrami.report.terminal import evaluation
 
-    result, val, test = evaluate_run(folder, device=_device(device))
+    result, val, test = evaluate_run(folder, device=check_device(device))
     evaluation(result, val_accuracy=val, test_accuracy=test)
 
 
@@ -110,15 +113,19 @@ def datasets() -> None:
     catalogue(CATALOGUE, {name: available(name) for name in CATALOGUE})
 
 
+app.command()(encode)
+app.command()(rewire)
+
+
 def main() -> None:
     """Run the command line; an error is one line, never a traceback.
 
     Exit codes: 0 done, 1 failure, 2 bad usage, 130 interrupted, as shells have it.
     """
     if os.environ.get("BELTRAMI_TRACEBACK"):
-        app()
+        app(prog_name="beltrami")
     try:
-        app()
+        app(prog_name="beltrami")
     except ValueError as error:
         _fail(str(error), code=2)
     except KeyboardInterrupt:
@@ -133,27 +140,3 @@ def main() -> None:
 def _fail(message: str, *, code: int) -> NoReturn:
     typer.echo(f"beltrami: {' '.join(message.split())}", err=True)
     sys.exit(code)
-
-
-def _device(name: str) -> str:
-    import torch
-
-    if name == "cpu":
-        return name
-    if name != "cuda" and not (name.startswith("cuda:") and name[5:].isdigit()):
-        raise ValueError(f"`--device` takes cpu, cuda or cuda:N; got {name!r}.")
-    if not torch.cuda.is_available():
-        raise ValueError(f"`--device {name}` needs a CUDA device and a CUDA build of torch; neither is here: use cpu.")
-    if name != "cuda" and int(name[5:]) >= torch.cuda.device_count():
-        raise ValueError(f"`--device {name}`: there are {torch.cuda.device_count()} CUDA devices, counted from 0.")
-    return name
-
-
-def _check_folder(folder: Path) -> None:
-    """Before an hour of training, not after it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"cannot make {folder} ({error.strerror}): choose another folder with `--out`.") from error
-    if not os.access(folder, os.W_OK):
-        raise OSError(f"cannot write to {folder}: choose another folder with `--out`.")

@@ -1,0 +1,5 @@
+"""The command line: verbs only."""
+
+from beltrami.cli.app import app, main
+
+__all__ = ["app", "main"]
