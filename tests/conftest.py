@@ -12,6 +12,9 @@ import torch
 
 from beltrami.data import Dataset, Place, available, load, undirected
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels then run on the CPU, slowly
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked ``gpu`` skip where there is none."""

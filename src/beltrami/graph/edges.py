@@ -1,11 +1,13 @@
 """Edges: a graph sorted by receiver, with what its sparse products need, built once."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from beltrami.errors import check_graph
+from beltrami.graph.pieces import Pieces, cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,6 +21,18 @@ class Compressed:
     ptr: Tensor
     index: Tensor
     edge: Tensor
+
+    @cached_property
+    def row(self) -> Tensor:
+        """The row of each entry, (m,), 32-bit."""
+        counts = self.ptr.diff()
+        rows = torch.arange(len(counts), device=counts.device, dtype=torch.int32)
+        return rows.repeat_interleave(counts, output_size=len(self.index))
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The rows cut into pieces of bounded length, for kernels that work on many at a time."""
+        return cut(self.ptr)
 
     def to(self, device: torch.device | str) -> "Compressed":
         return Compressed(self.ptr.to(device), self.index.to(device), self.edge.to(device))

@@ -65,7 +65,7 @@ class _Product(Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, matrix: Sparse) -> Tensor:
         ctx.matrix = matrix
-        return backend.spmm(matrix.rows, matrix.values, dense)
+        return backend.spmm(matrix.rows, matrix.values[:, None], dense[:, None])[:, 0]
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None]:

@@ -75,10 +75,9 @@ class SkipGram:
 def _sum_by(nodes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct nodes and the sum of the values at each, (k,), (k, d) -> (r,), (r, d).
 
-    A product with the incidence matrix has a fixed order of summation on every device, which ``index_add`` has not.
+    Row sums have a fixed order of summation on every device, which ``index_add`` has not.
     """
     ordered, order = nodes.sort(stable=True)
     rows, counts = ordered.unique_consecutive(return_counts=True)
     ptr = torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
-    incidence = Compressed(ptr, order.int(), order.int())
-    return rows, backend.spmm(incidence, values.new_ones(len(values)), values)
+    return rows, backend.row_sums(Compressed(ptr, order.int(), order.int()), values)

@@ -1,20 +1,59 @@
-"""Which implementation of the two sparse products serves a tensor."""
+"""Which implementation of the sparse products serves a tensor: kernels, the vendors' libraries, or the reference."""
 
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops import reference, sparse
 
+KERNEL_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """Sparse matrix times dense matrix: (m,), (c, d) -> (r, d)."""
-    if dense.dtype in sparse.DTYPES:
-        return sparse.spmm(pattern, values, dense)
-    return reference.spmm(pattern, values, dense)
+    """Sparse matrices times dense matrices, head by head: (m, h), (c, h, k) -> (r, h, k)."""
+    if has_kernel(dense):
+        from beltrami.graph.ops.kernels import product
+
+        return product.spmm(pattern, values, dense)
+    one = sparse.spmm if dense.dtype in sparse.DTYPES else reference.spmm
+    return _heads(lambda h: one(pattern, values[:, h], dense[:, h]), values.shape[1])
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """Dense times dense, sampled at the entries of a pattern: (r, d), (c, d) -> (m,)."""
-    if left.dtype in sparse.DTYPES:
-        return sparse.sddmm(pattern, left, right)
-    return reference.sddmm(pattern, left, right)
+    """Dense times dense, sampled at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
+    if has_kernel(left):
+        from beltrami.graph.ops.kernels import product
+
+        return product.sddmm(pattern, left, right)
+    one = sparse.sddmm if left.dtype in sparse.DTYPES else reference.sddmm
+    return _heads(lambda h: one(pattern, left[:, h], right[:, h]), left.shape[1])
+
+
+def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
+    """Edge values summed over the rows of a pattern, in a fixed order: (m, d) -> (r, d)."""
+    if has_kernel(values):
+        from beltrami.graph.ops.kernels import product
+
+        return product.row_sums(pattern, values)
+    # The incidence matrix: a row per row, a column per edge. A product has a fixed order of summation on every
+    # device, which scatter-add with atomics has not.
+    incidence = Compressed(pattern.ptr, pattern.edge, pattern.edge)
+    return spmm(incidence, values.new_ones(len(values), 1), values[:, None])[:, 0]
+
+
+def has_kernel(tensor: Tensor) -> bool:
+    """Whether our own kernels serve tensors like this one."""
+    return tensor.is_cuda and tensor.dtype in KERNEL_DTYPES and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _heads(one: Callable[[int], Tensor], heads: int) -> Tensor:
+    return one(0)[:, None] if heads == 1 else torch.stack([one(h) for h in range(heads)], dim=1)

@@ -6,11 +6,10 @@ under differentiation, to any order, and nothing of size (edges x channels) is s
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from beltrami.graph.edges import Compressed, Edges
+from beltrami.graph.edges import Edges
 from beltrami.graph.ops import backend
 
 
@@ -57,9 +56,7 @@ class _Aggregate(Function):
     def forward(ctx: Any, a: Tensor, z: Tensor, edges: Edges, transposed: bool) -> Tensor:
         ctx.save_for_backward(a, z)
         ctx.edges, ctx.transposed = edges, transposed
-        pattern = edges.columns if transposed else edges.rows
-        heads = [backend.spmm(pattern, a[:, h], z[:, h]) for h in range(a.shape[1])]
-        return heads[0][:, None] if len(heads) == 1 else torch.stack(heads, dim=1)
+        return backend.spmm(edges.columns if transposed else edges.rows, a, z)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
@@ -78,8 +75,7 @@ class _EdgeDot(Function):
     def forward(ctx: Any, p: Tensor, q: Tensor, edges: Edges) -> Tensor:
         ctx.save_for_backward(p, q)
         ctx.edges = edges
-        heads = [backend.sddmm(edges.rows, p[:, h], q[:, h]) for h in range(p.shape[1])]
-        return heads[0][:, None] if len(heads) == 1 else torch.stack(heads, dim=1)
+        return backend.sddmm(edges.rows, p, q)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
@@ -105,11 +101,7 @@ class _Collect(Function):
     @staticmethod
     def forward(ctx: Any, e: Tensor, edges: Edges, senders: bool) -> Tensor:
         ctx.edges, ctx.senders = edges, senders
-        pattern = edges.columns if senders else edges.rows
-        # The incidence matrix: a row per node, a column per edge. A product has a fixed order of summation on every
-        # device, which scatter-add with atomics has not.
-        incidence = Compressed(pattern.ptr, pattern.edge, pattern.edge)
-        return backend.spmm(incidence, e.new_ones(len(e)), e)
+        return backend.row_sums(edges.columns if senders else edges.rows, e)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None]:
