@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,7 +15,12 @@ class Cost(ABC):
 
     Args:
         weight: what the integral, averaged over nodes, is multiplied by in the loss.
+
+    Attributes:
+        differentiates: whether the density takes a derivative of the field, for which a graph has to be there.
     """
+
+    differentiates: ClassVar[bool] = False
 
     def __init__(self, weight: float) -> None:
         if not weight >= 0:
@@ -46,6 +52,8 @@ class JacobianNorm(Cost):
     Hutchinson's estimate: :math:`\|\epsilon^\top \nabla f\|^2` for one noise direction :math:`\epsilon`, normal and
     held for the whole solve, has the squared Frobenius norm as its mean.
     """
+
+    differentiates: ClassVar[bool] = True
 
     def start(self, z0: Tensor, generator: torch.Generator | None) -> Tensor:
         return torch.randn(z0.shape, dtype=z0.dtype, device=z0.device, generator=generator)
@@ -84,11 +92,15 @@ class Costed(VectorField):
         return z, (running.mean(-2) * weights).sum(-1)
 
     def __call__(self, t: float, state: Tensor) -> Tensor:
+        z = state[..., : -len(self.costs)]
+        if not any(cost.differentiates for cost in self.costs):
+            return self._slope(t, z)
         recording = torch.is_grad_enabled()
         with torch.enable_grad():
-            z = state[..., : -len(self.costs)]
-            z = z if z.requires_grad else z.detach().requires_grad_()
-            dz = self.f(t, z)
-            densities = [c.density(z, dz, fixed) for c, fixed in zip(self.costs, self.fixed, strict=True)]
-            out = torch.cat((dz, torch.stack(densities, dim=-1)), dim=-1)
+            out = self._slope(t, z if z.requires_grad else z.detach().requires_grad_())
         return out if recording else out.detach()
+
+    def _slope(self, t: float, z: Tensor) -> Tensor:
+        dz = self.f(t, z)
+        densities = [c.density(z, dz, fixed) for c, fixed in zip(self.costs, self.fixed, strict=True)]
+        return torch.cat((dz, torch.stack(densities, dim=-1)), dim=-1)

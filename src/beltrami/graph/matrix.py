@@ -39,7 +39,7 @@ class Sparse:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """(r, c) @ (c, d) -> (r, d)."""
-        out: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
+        out: Tensor = _Product.apply(self.values, dense, self.rows, self.columns)  # type: ignore[no-untyped-call]
         return out
 
     def with_values(self, values: Tensor) -> "Sparse":
@@ -62,13 +62,32 @@ class Sparse:
 
 
 class _Product(Function):
-    @staticmethod
-    def forward(ctx: Any, dense: Tensor, matrix: Sparse) -> Tensor:
-        ctx.matrix = matrix
-        return backend.spmm(matrix.rows, matrix.values[:, None], dense[:, None])[:, 0]
+    """Of the values on the pattern ``rows``, whose transpose is ``columns``, and a dense matrix."""
 
     @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None]:
-        m: Sparse = ctx.matrix
-        transposed = Sparse(m.columns, m.rows, m.values, (m.shape[1], m.shape[0]))
-        return transposed @ grad[0], None
+    def forward(values: Tensor, dense: Tensor, rows: Compressed, columns: Compressed) -> Tensor:
+        heads = values if values.dim() == 2 else values[:, None]
+        out = backend.spmm(rows, heads, dense.unflatten(1, (heads.shape[1], -1)))
+        return out.flatten(1, 2)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        values, _, ctx.rows, ctx.columns = inputs
+        ctx.save_for_backward(values)
+
+    @staticmethod
+    def backward(ctx: Any, *grad: Tensor) -> tuple[None, Tensor, None, None]:
+        (values,) = ctx.saved_tensors
+        return None, _Product.apply(values, grad[0], ctx.columns, ctx.rows), None, None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], values: Tensor, dense: Tensor, rows: Compressed, columns: Compressed
+    ) -> tuple[Tensor, int]:
+        """Runs side by side: each a head with values of its own, or more channels where they share them."""
+        runs = info.batch_size
+        if in_dims[0] is not None:
+            values = values.movedim(in_dims[0], 1)
+        dense = dense[:, None].expand(-1, runs, -1) if in_dims[1] is None else dense.movedim(in_dims[1], 1)
+        out = _Product.apply(values, dense.flatten(1, 2), rows, columns)  # type: ignore[no-untyped-call]
+        return out.unflatten(1, (runs, -1)), 1

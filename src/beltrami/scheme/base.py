@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.func import debug_unwrap
 
 if TYPE_CHECKING:
     from beltrami.scheme.solve import Scheme
@@ -178,9 +179,12 @@ class Tally:
         return dy
 
 
-def recording(y: Tensor) -> bool:
-    """Whether what is done to ``y`` is being recorded as a CUDA graph, so that nothing can be known of its values."""
-    return y.is_cuda and torch.cuda.is_current_stream_capturing()
+def unseen(y: Tensor) -> bool:
+    """Whether nobody may look at the values of ``y``: it is being recorded as a CUDA graph, or one of a batch.
+
+    Of a batch under ``torch.func.vmap``, what is wrong with one is no concern of the others.
+    """
+    return debug_unwrap(y) is not y or (y.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

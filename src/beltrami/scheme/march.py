@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
-from beltrami.scheme.base import State, Stats, Step, VectorField, recording
+from beltrami.scheme.base import State, Stats, Step, VectorField, unseen
 
 if TYPE_CHECKING:
     from beltrami.scheme.solve import Scheme
@@ -88,13 +87,13 @@ class _Watch:
 
     def add(self, t: float, y: Tensor) -> None:
         self.times.append(t)
-        self.sums.append(debug_unwrap(y.detach().sum(dtype=self.dtype)))
+        self.sums.append(y.detach().sum(dtype=self.dtype))
 
     def check(self, scheme: "Scheme") -> None:
         """Wait for the device, once, and refuse what was not finite."""
-        if not self.sums or recording(self.sums[0]):
+        if not self.sums or unseen(self.sums[0]):
             return
-        finite = torch.isfinite(torch.stack(self.sums)).reshape(len(self.sums), -1).all(1).tolist()
+        finite = torch.isfinite(torch.stack(self.sums)).tolist()
         if not all(finite):
             bad = finite.index(False)
             t, dt = self.times[bad], self.times[bad + 1] - self.times[bad]

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch.func import debug_unwrap
 
 from beltrami.scheme.adjoint.direct import Direct
-from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping, VectorField, recording
+from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping, VectorField, unseen
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,8 @@ def _check_state(y0: Tensor) -> None:
         raise ValueError(f"`y0` must be floating point; got {y0.dtype}. Try `y0.float()`.")
     if y0.numel() == 0:
         raise ValueError(f"`y0` is empty: its shape is {tuple(y0.shape)}; at least one value is needed.")
-    if recording(y0):
-        return  # the one check that has to wait for the device; the loss shows what it would have said
-    finite = debug_unwrap(torch.isfinite(y0))
+    if unseen(y0):
+        return  # the one check that looks at values; the result shows what it would have said
+    finite = torch.isfinite(y0)
     if not bool(finite.all()):
         raise ValueError(f"`y0` holds {int((~finite).sum())} values that are NaN or infinite: clean them first.")

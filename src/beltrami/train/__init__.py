@@ -3,6 +3,7 @@
 from beltrami.data.file import write_atomically
 from beltrami.train.checkpoint import load_weights, save_weights
 from beltrami.train.descent import Descent
+from beltrami.train.ensemble import fit_many
 from beltrami.train.evaluate import Horizon, Reading, accuracy, predict, read_test, validate
 from beltrami.train.fit import Epoch, Fit, Training, count_parameters, fit
 from beltrami.train.objective import Consistency, objective
@@ -11,6 +12,7 @@ from beltrami.train.seed import seeded
 
 __all__ = [
     "fit",
+    "fit_many",
     "Training",
     "Fit",
     "Epoch",

@@ -1,10 +1,10 @@
 """CUDA graphs: work recorded once and replayed without the host, which on small graphs is where the time goes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from beltrami.model import BLEND
 
@@ -20,13 +20,13 @@ class Captured(Generic[T]):
 
     Args:
         work: the function. It may not wait for the device, and shapes may not change between calls.
-        model: whose buffers the work may write to.
+        written: tensors besides its result that the work writes to, such as a model's buffers.
     """
 
-    def __init__(self, work: Callable[[], T], model: nn.Module) -> None:
-        device = next(model.parameters()).device
+    def __init__(self, work: Callable[[], T], written: Iterable[Tensor], device: torch.device) -> None:
+        written = list(written)
         random = torch.cuda.get_rng_state(device)
-        buffers = [buffer.clone() for buffer in model.buffers()]
+        values = [tensor.clone() for tensor in written]
         side = torch.cuda.Stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
@@ -37,8 +37,8 @@ class Captured(Generic[T]):
         with torch.cuda.graph(self.graph):
             self.result = work()
         torch.cuda.set_rng_state(random, device)
-        for buffer, before in zip(model.buffers(), buffers, strict=True):
-            buffer.copy_(before)
+        for tensor, value in zip(written, values, strict=True):
+            tensor.copy_(value)
 
     def __call__(self) -> T:
         self.graph.replay()

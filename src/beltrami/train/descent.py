@@ -42,4 +42,4 @@ def recorded(descent: Descent, *, record: bool | None) -> Descent | Captured[Ten
         return descent
     descent.model.train()
     with torch.enable_grad():
-        return Captured(descent, descent.model)
+        return Captured(descent, descent.model.buffers(), descent.y.device)

@@ -1,5 +1,6 @@
 """Evaluation: accuracy along the trajectory, the best time by validation, and the one reading of the test set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -61,7 +62,12 @@ def validate(model: BLEND, inputs: Inputs, y: Tensor, split: Split, *, horizon: 
     target = y[split.val]
     right = (logits.argmax(-1) == target).float().mean(-1)
     loss = F.cross_entropy(logits.movedim(-1, 1), target.expand(len(ts), -1), reduction="none").mean(-1)
-    readings = [Reading(a, -b, t) for a, b, t in zip(right.tolist(), loss.tolist(), ts, strict=True)]
+    return best_reading(right.tolist(), loss.tolist(), ts, horizon)
+
+
+def best_reading(right: Sequence[float], loss: Sequence[float], ts: Sequence[float], horizon: Horizon) -> Reading:
+    """The best of the readings at ``ts``, looking no further than the horizon's patience."""
+    readings = [Reading(a, -b, t) for a, b, t in zip(right, loss, ts, strict=True)]
     best, since = readings[0], 0
     for reading in readings[1:]:
         best, since = (reading, 0) if reading > best else (best, since + 1)

@@ -96,7 +96,7 @@ def fit(
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Fit:
     """Train in place, by full-batch gradient steps on the objective; of the labels it sees those of training nodes."""
-    _check_classes(y, split, model.xi.linear.out_features)
+    check_classes(y, split, model.xi.linear.out_features)
     optimiser = training.optimiser(parameter_groups(model, training))
     average = _Average(model, training.average)
     descent = Descent(model, inputs, y, split.train, training.consistency)
@@ -127,11 +127,15 @@ def fit(
 
 def parameter_groups(model: BLEND, training: Training) -> list[dict[str, Any]]:
     """The diffusivity's parameters and all others, each with its own weight decay."""
-    attention = list(model.evolution.flow.diffusivity.parameters())
-    chosen = {id(parameter) for parameter in attention}
-    others = [parameter for parameter in model.parameters() if id(parameter) not in chosen]
+    attention = [parameter for name, parameter in model.named_parameters() if is_attention(name)]
+    others = [parameter for name, parameter in model.named_parameters() if not is_attention(name)]
     groups = [(others, training.weight_decay), (attention, training.attention_decay)]
     return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
+
+
+def is_attention(name: str) -> bool:
+    """Whether a parameter of a model belongs to its diffusivity."""
+    return name.startswith("evolution.flow.diffusivity.")
 
 
 def _step(model: BLEND, descend: Callable[[], Tensor], optimiser: Optimizer, number: int) -> float:
@@ -170,7 +174,8 @@ def _check_weights(model: BLEND, number: int, cause: ValueError) -> None:
         ) from cause
 
 
-def _check_classes(y: Tensor, split: Split, num_classes: int) -> None:
+def check_classes(y: Tensor, split: Split, num_classes: int) -> None:
+    """Refuse labels and splits that nothing can be learned from."""
     if len(y) != split.num_nodes:
         raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
     known = y[split.train | split.val]

@@ -1,7 +1,8 @@
 """The hot operations on a graph with their derivatives.
 
 ``aggregate`` and ``edge_dot`` are each other's derivative, and so are ``collect`` and ``spread``: the four are closed
-under differentiation, to any order, and nothing of size (edges x channels) is stored.
+under differentiation, to any order, and nothing of size (edges x channels) is stored. Under ``torch.func.vmap`` the
+runs of a batch are heads side by side, or more channels where they share their weights: one product for all.
 """
 
 from typing import Any
@@ -53,10 +54,13 @@ def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
 
 class _Aggregate(Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, z: Tensor, edges: Edges, transposed: bool) -> Tensor:
-        ctx.save_for_backward(a, z)
-        ctx.edges, ctx.transposed = edges, transposed
+    def forward(a: Tensor, z: Tensor, edges: Edges, transposed: bool) -> Tensor:
         return backend.spmm(edges.columns if transposed else edges.rows, a, z)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        a, z, ctx.edges, ctx.transposed = inputs
+        ctx.save_for_backward(a, z)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
@@ -69,13 +73,27 @@ class _Aggregate(Function):
             dz = aggregate(a, g, ctx.edges, transposed=not ctx.transposed)
         return da, dz, None, None
 
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, z: Tensor, edges: Edges, transposed: bool
+    ) -> tuple[Tensor, int]:
+        runs = info.batch_size
+        if in_dims[0] is None:
+            wide = aggregate(a, as_channels(z, in_dims[1], runs), edges, transposed=transposed)
+            return wide.unflatten(2, (runs, -1)), 2
+        stacked = as_heads(a, in_dims[0], runs), as_heads(z, in_dims[1], runs)
+        return aggregate(*stacked, edges, transposed=transposed).unflatten(1, (runs, -1)), 1
+
 
 class _EdgeDot(Function):
     @staticmethod
-    def forward(ctx: Any, p: Tensor, q: Tensor, edges: Edges) -> Tensor:
-        ctx.save_for_backward(p, q)
-        ctx.edges = edges
+    def forward(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
         return backend.sddmm(edges.rows, p, q)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        p, q, ctx.edges = inputs
+        ctx.save_for_backward(p, q)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
@@ -85,24 +103,58 @@ class _EdgeDot(Function):
         dq = aggregate(g, p, ctx.edges, transposed=True) if needs_q else None
         return dp, dq, None
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], p: Tensor, q: Tensor, edges: Edges) -> tuple[Tensor, int]:
+        runs = info.batch_size
+        stacked = as_heads(p, in_dims[0], runs), as_heads(q, in_dims[1], runs)
+        return edge_dot(*stacked, edges).unflatten(1, (runs, -1)), 1
+
 
 class _Spread(Function):
     @staticmethod
-    def forward(ctx: Any, v: Tensor, edges: Edges, senders: bool) -> Tensor:
-        ctx.edges, ctx.senders = edges, senders
+    def forward(v: Tensor, edges: Edges, senders: bool) -> Tensor:
         return v.index_select(0, edges.j if senders else edges.i)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.edges, ctx.senders = inputs
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None]:
         return collect(grad[0], ctx.edges, senders=ctx.senders), None, None
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], v: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
+        stacked = as_heads(v, in_dims[0], info.batch_size)
+        return spread(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
+
 
 class _Collect(Function):
     @staticmethod
-    def forward(ctx: Any, e: Tensor, edges: Edges, senders: bool) -> Tensor:
-        ctx.edges, ctx.senders = edges, senders
+    def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
         return backend.row_sums(edges.columns if senders else edges.rows, e)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.edges, ctx.senders = inputs
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None]:
         return spread(grad[0], ctx.edges, senders=ctx.senders), None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
+        stacked = as_heads(e, in_dims[0], info.batch_size)
+        return collect(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
+
+
+def as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:
+    """A batch of (m, h, ...) as (m, runs * h, ...); the same for every run where ``dim`` is None."""
+    x = x.unsqueeze(1).expand(-1, runs, *x.shape[1:]) if dim is None else x.movedim(dim, 1)
+    return x.flatten(1, 2)
+
+
+def as_channels(x: Tensor, dim: int | None, runs: int) -> Tensor:
+    """A batch of (n, h, k) as (n, h, runs * k)."""
+    x = x.unsqueeze(2).expand(-1, -1, runs, -1) if dim is None else x.movedim(dim, 2)
+    return x.flatten(2, 3)

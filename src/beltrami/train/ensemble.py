@@ -1,0 +1,215 @@
+"""Ensembles: many runs, of other seeds and splits, trained as one program."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from beltrami.data import Split
+from beltrami.errors import SolverError
+from beltrami.model import BLEND, Inputs
+from beltrami.scheme import Stats
+from beltrami.train.capture import Captured, capturable
+from beltrami.train.evaluate import Horizon, Reading, best_reading
+from beltrami.train.fit import Fit, Training, check_classes, is_attention
+from beltrami.train.stack import Stack, keep_rows
+
+SHRINK = 0.75  # once no more than this share of the rows is still training, the others leave the program
+AT_END = Horizon(multiple=1.0)
+
+
+def fit_many(
+    models: Sequence[BLEND],
+    inputs: Inputs,
+    y: Tensor,
+    splits: Sequence[Split],
+    training: Training,
+    *,
+    on_epoch: Callable[[int, int], None] | None = None,
+) -> list[Fit | SolverError]:
+    """Train models of one make in place, each on its split, as :func:`fit` would train each of them alone.
+
+    The runs share nothing but their launches: each has its own dropout, its own choice of epoch and terminal time, and
+    stops by its own patience. A run whose loss is no longer a number gives its error and leaves the others alone.
+
+    Args:
+        models: as many as splits, built alike from different seeds.
+        inputs: prepared, the same for all.
+        y: classes, (n,).
+        splits: which nodes each of them trains and validates on.
+        training: the same for all.
+        on_epoch: told the epoch's number and how many runs go on.
+    """
+    if len(models) != len(splits) or not models:
+        raise ValueError(f"fit_many needs a split for every model; got {len(models)} models, {len(splits)} splits.")
+    for cost in models[0].evolution.costs:
+        if cost.differentiates:
+            raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
+    for split in splits:
+        check_classes(y, split, models[0].xi.linear.out_features)
+    start = time.perf_counter()
+    records = [_Record() for _ in models]
+    best = Stack.of(models).copy()
+    program = _Program(Stack.of(models), inputs, y, splits, training)
+    for number in range(1, training.epochs + 1):
+        looking = number % training.look_every == 0 or number == training.epochs
+        for run, loss in zip(program.runs, program.step(), strict=True):
+            records[run].count(number, loss, program.stats)
+        readings = program.look(training.horizon if looking else AT_END)
+        rows = [k for k, run in enumerate(program.runs) if records[run].improves(readings[k], number)]
+        program.save(best, rows)
+        going = [k for k, run in enumerate(program.runs) if records[run].goes_on(number, training.patience)]
+        if on_epoch is not None:
+            on_epoch(number, len(going))
+        if not going:
+            break
+        program.shrink(going)
+    last = _Program(best, inputs, y, splits, training).look(training.horizon)
+    for run, model in enumerate(models):
+        best.write_to(model, run)
+        records[run].best = max(records[run].best, last[run])
+    seconds = time.perf_counter() - start
+    return [record.outcome(seconds / len(models)) for record in records]
+
+
+@dataclass
+class _Record:
+    """What is known of a run."""
+
+    best: Reading = field(default_factory=lambda: Reading(-1.0, 0.0, 0.0))
+    best_epoch: int = 0
+    epochs: int = 0
+    stats: Stats = field(default_factory=Stats)
+    error: SolverError | None = None
+    over: bool = False
+
+    def count(self, number: int, loss: float, stats: Stats) -> None:
+        """Count a step, unless the run is over and only fills its row."""
+        if self.over:
+            return
+        self.epochs = number
+        self.stats.add(stats)
+        if not abs(loss) < float("inf"):
+            self.over = True
+            self.error = SolverError(
+                f"the loss became {loss} in epoch {number}: try a smaller learning rate or a shorter time."
+            )
+
+    def improves(self, reading: Reading, number: int) -> bool:
+        if self.over or not reading > self.best:
+            return False
+        self.best, self.best_epoch = reading, number
+        return True
+
+    def goes_on(self, number: int, patience: int) -> bool:
+        self.over = self.over or number - self.best_epoch >= patience
+        return not self.over
+
+    def outcome(self, seconds: float) -> Fit | SolverError:
+        return self.error or Fit(self.best, self.best_epoch, self.epochs, seconds, self.stats)
+
+
+class _Program:
+    """The rows that are computed: which runs they are, and what each trains and validates on."""
+
+    def __init__(self, stack: Stack, inputs: Inputs, y: Tensor, splits: Sequence[Split], training: Training) -> None:
+        self.stack, self.inputs, self.y, self.training = stack, inputs, y, training
+        self.judged = stack.copy() if training.average else stack
+        self.optimiser = training.optimiser(_groups(stack, training))
+        self.runs = list(range(len(stack)))
+        dtype = stack.make.xi.linear.weight.dtype
+        self.train = _shares([split.train for split in splits], dtype)
+        self.val = _shares([split.val for split in splits], dtype)
+        self.stats = Stats()
+        self.steps = 0
+        self._descend: Callable[[], Tensor] | None = None
+
+    def step(self) -> list[float]:
+        """One step of every row; the losses before it."""
+        self.stack.make.train()
+        if self._descend is None:
+            self._descend = self._recorded() if self._capturable() else self._descent
+        losses = self._descend()
+        self.optimiser.step()
+        self.steps += 1
+        if self.training.average:
+            self.judged.lean_towards(self.stack, 1.0 if self.steps == 1 else 1 - self.training.average)
+        found: list[float] = losses.tolist()
+        return found
+
+    @torch.no_grad()
+    def look(self, horizon: Horizon) -> list[Reading]:
+        """The best reading of the validation nodes of every row."""
+        self.judged.make.eval()
+        ts = horizon.times(self.judged.make.evolution.time)
+
+        def read(model: BLEND, shares: Tensor) -> tuple[Tensor, Tensor]:
+            logits = model.logits_along(self.inputs, (0.0, *ts))[1:]
+            right = (logits.argmax(-1) == self.y).to(logits.dtype)
+            loss = F.cross_entropy(logits.movedim(-1, 1), self.y.expand(len(ts), -1), reduction="none")
+            return right @ shares, loss @ shares
+
+        right, loss = self.judged.apply(read, self.val)
+        return [best_reading(*row, ts, horizon) for row in zip(right.tolist(), loss.tolist(), strict=True)]
+
+    def save(self, best: Stack, rows: list[int]) -> None:
+        """Keep the weights of these rows as the best of their runs."""
+        if rows:
+            device = self.y.device
+            runs = torch.tensor([self.runs[k] for k in rows], device=device)
+            best.update(self.judged, torch.tensor(rows, device=device), runs)
+
+    def shrink(self, going: list[int]) -> None:
+        """Leave the rows out that are not going on, where that is worth a new program."""
+        if len(going) > SHRINK * len(self.runs):
+            return
+        chosen = torch.tensor(going, device=self.y.device)
+        before, self.stack = self.stack, self.stack.rows(chosen)
+        keep_rows(self.optimiser, before, self.stack, chosen)
+        self.judged = self.judged.rows(chosen) if self.training.average else self.stack
+        self.runs = [self.runs[k] for k in going]
+        self.train, self.val = self.train[chosen], self.val[chosen]
+        self._descend = None
+
+    def _descent(self) -> Tensor:
+        """Leaves the gradients at the stacked parameters; the losses, (rows,)."""
+        for parameter in self.stack.params.values():
+            parameter.grad = None
+        self.stats = Stats()
+        losses = self.stack.apply(self._loss, self.train)
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        return losses.detach()
+
+    def _loss(self, model: BLEND, shares: Tensor) -> Tensor:
+        consistency = self.training.consistency
+        outputs = [model.run(self.inputs) for _ in range(consistency.passes)]
+        for output in outputs:
+            self.stats.add(output.stats)
+        logits = torch.stack([output.logits for output in outputs])
+        entropies = F.cross_entropy(logits.movedim(-1, 1), self.y.expand(len(outputs), -1), reduction="none")
+        loss = (entropies @ shares).mean() + torch.stack([output.cost for output in outputs]).mean()
+        return loss + consistency(logits) if consistency.weight else loss
+
+    def _recorded(self) -> Captured[Tensor]:
+        with torch.enable_grad():
+            return Captured(self._descent, self.stack.buffers.values(), self.y.device)
+
+    def _capturable(self) -> bool:
+        return self.training.record is not False and capturable(self.stack.make)
+
+
+def _groups(stack: Stack, training: Training) -> list[dict[str, object]]:
+    """As ``parameter_groups``, of the stacked parameters."""
+    attention = [tensor for name, tensor in stack.params.items() if is_attention(name)]
+    others = [tensor for name, tensor in stack.params.items() if not is_attention(name)]
+    groups = [(others, training.weight_decay), (attention, training.attention_decay)]
+    return [{"params": tensors, "weight_decay": decay} for tensors, decay in groups if tensors]
+
+
+def _shares(masks: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+    """The share of each node in the mean over a mask, (runs, n)."""
+    stacked = torch.stack(list(masks)).to(dtype)
+    return stacked / stacked.sum(1, keepdim=True)
