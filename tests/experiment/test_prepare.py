@@ -14,7 +14,7 @@ from checks import pairs
 from beltrami.data import read_digits
 from beltrami.data.store import POSITIONS, Made, load_positions, load_stencil, save_positions
 from beltrami.errors import DataError, UnknownName
-from beltrami.experiment import RunConfig, evaluate_run, override, pin, pose, recipe, run, save_run
+from beltrami.experiment import RunConfig, check_settings, evaluate_run, override, pin, pose, recipe, run, save_run
 from beltrami.experiment.prepare import (
     check_dataset,
     encode,
@@ -154,6 +154,12 @@ def test_run_on_files_is_read_back_until_they_are_gone_or_changed(files: tuple[P
     os.remove(u)
     with pytest.raises(DataError, match=r"the positions file .*u, which the configuration was made with, is gone"):
         evaluate_run(tmp_path / "run")
+
+
+def test_stencils_may_look_at_positions_from_a_file() -> None:
+    check_settings(digits("position.file=u", "stencil.kind=knn", "stencil.on=u"))
+    with pytest.raises(ValueError, match=r"`stencil.on=u` looks at positions and there are none"):
+        check_settings(digits("stencil.kind=knn", "stencil.on=u"))
 
 
 def test_missing_file_is_refused_before_data_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
