@@ -15,19 +15,28 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beltrami.experiment import override, recipe, run
+from beltrami.errors import SolverError
+from beltrami.experiment import RunConfig, override, recipe, run, run_many
 from beltrami.train import write_atomically
 
 
-def one(
-    seed: int, *, name: str, dataset: str, protocol: str | None, settings: list[str], device: str
-) -> dict[str, Any]:
-    """The result of one seed, with the settings it was run with."""
+def one(config: RunConfig, *, device: str) -> dict[str, Any]:
+    """The result of one configuration, in a process with one thread."""
     import torch
 
     torch.set_num_threads(1)
-    config = override(recipe(name, dataset, protocol=protocol, seed=seed), settings)
-    return {**asdict(run(config, device=device)[0]), "settings": settings}
+    return asdict(run(config, device=device)[0])
+
+
+def together(configs: list[RunConfig], *, device: str, at_once: int) -> list[dict[str, Any]]:
+    """The results of all, so many at once as one program."""
+    results = []
+    for first in range(0, len(configs), at_once):
+        for outcome in run_many(configs[first : first + at_once], device=device):
+            if isinstance(outcome, SolverError):
+                raise outcome
+            results.append(asdict(outcome[0]))
+    return results
 
 
 def main() -> None:
@@ -39,19 +48,20 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], dest="settings")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=1, help="processes, each on one thread")
+    parser.add_argument("--together", type=int, default=0, help="runs at once as one program, in this process")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    job = partial(
-        one,
-        name=args.recipe,
-        dataset=args.dataset,
-        protocol=args.protocol,
-        settings=args.settings,
-        device=args.device,
-    )
-    with ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        results = list(pool.map(job, range(args.seeds)))
-    write_atomically(args.out, "".join(json.dumps(result) + "\n" for result in results).encode())
+    configs = [
+        override(recipe(args.recipe, args.dataset, protocol=args.protocol, seed=seed), args.settings)
+        for seed in range(args.seeds)
+    ]
+    if args.together:
+        results = together(configs, device=args.device, at_once=args.together)
+    else:
+        with ProcessPoolExecutor(args.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            results = list(pool.map(partial(one, device=args.device), configs))
+    lines = (json.dumps({**result, "settings": args.settings}) + "\n" for result in results)
+    write_atomically(args.out, "".join(lines).encode())
     test = [result["test_accuracy"] for result in results]
     spread = statistics.mean(result["attention_spread"] for result in results)
     deviation = statistics.stdev(test) if len(test) > 1 else 0.0

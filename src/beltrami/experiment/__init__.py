@@ -2,6 +2,7 @@
 
 from beltrami.experiment.build import check_settings
 from beltrami.experiment.config import RunConfig
+from beltrami.experiment.many import run_many
 from beltrami.experiment.pin import pin
 from beltrami.experiment.recipe import RECIPES, recipe
 from beltrami.experiment.run import Problem, evaluate_run, pose, run, save_run
@@ -16,6 +17,7 @@ __all__ = [
     "pin",
     "pose",
     "run",
+    "run_many",
     "save_run",
     "evaluate_run",
     "override",

@@ -21,6 +21,7 @@ from beltrami.model import BLEND
 from beltrami.position import Encoding, Hyperbolic
 from beltrami.train import (
     Epoch,
+    Fit,
     RunResult,
     accuracy,
     count_parameters,
@@ -102,13 +103,19 @@ def run(
 ) -> tuple[RunResult, BLEND]:
     """Train one configuration and judge it: every choice by validation, the test labels read once."""
     problem = pose(config, device=device) if problem is None else problem
-    dataset, split = problem.dataset, problem.split
     with seeded(config.seed):
         model = problem.model(config)
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
-        found = fit(model, inputs, dataset.y, split, build_training(config.train), on_epoch=on_epoch)
+        found = fit(model, inputs, problem.dataset.y, problem.split, build_training(config.train), on_epoch=on_epoch)
+    return judge(config, problem, model, found), model
+
+
+def judge(config: RunConfig, problem: Problem, model: BLEND, found: Fit) -> RunResult:
+    """The result of a trained model: here the test labels are read."""
+    dataset, split = problem.dataset, problem.split
+    inputs = model.prepare(problem.x, problem.edges, problem.pos)
     logits = predict(model, inputs, time=found.best.time)
-    result = RunResult(
+    return RunResult(
         dataset=config.dataset,
         recipe=config.recipe,
         seed=config.seed,
@@ -122,10 +129,9 @@ def run(
         evaluations={"forward": found.stats.evaluations, "backward": found.stats.backward_evaluations},
         parameters=count_parameters(model.parameters()),
         attention_spread=model.attention_spread(inputs),
-        device=_device_name(device),
+        device=_device_name(dataset.y.device),
         versions=versions(),
     )
-    return result, model
 
 
 def save_run(folder: Path, config: RunConfig, result: RunResult, model: BLEND) -> None:
@@ -190,5 +196,5 @@ def _sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:
     return x if x.layout == torch.strided else x.to_dense()
 
 
-def _device_name(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu"
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

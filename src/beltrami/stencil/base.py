@@ -1,6 +1,8 @@
 """Stencil: which edges the flow is discretised on."""
 
 from abc import ABC, abstractmethod
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
@@ -21,10 +23,10 @@ class Stencil(ABC):
 
 
 class Fixed(Stencil):
-    """A stencil that does not look at the state: the same graph comes again every epoch, so its rewiring is kept."""
+    """A stencil that does not look at the state: the same graph comes again every epoch, so its rewiring is kept.
 
-    def __init__(self) -> None:
-        self._last: tuple[Edges, Edges] | None = None
+    Kept as long as the input graph is there, and shared by all stencils of the kind whose attributes are equal.
+    """
 
     @property
     def waits(self) -> bool:
@@ -35,6 +37,12 @@ class Fixed(Stencil):
         """The input graph -> the graph to diffuse on."""
 
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
-        if self._last is None or self._last[0] is not edges:
-            self._last = (edges, self.rewire(edges))
-        return self._last[1]
+        known = _REWIRED.setdefault(edges, {})
+        key = (type(self), *sorted(vars(self).items()))
+        if key not in known:
+            found = self.rewire(edges)
+            known[key] = None if found is edges else found
+        return known[key] or edges
+
+
+_REWIRED: WeakKeyDictionary[Edges, dict[tuple[Any, ...], Edges | None]] = WeakKeyDictionary()

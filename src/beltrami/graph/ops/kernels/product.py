@@ -18,6 +18,7 @@ from beltrami.graph.edges import Compressed
 
 TILE = 1024  # numbers of a tile: entries in flight times channels
 WIDEST = 256  # channels of a tile; wider states take several programs a piece
+MOST_HEADS = 16  # of a tile; more of them take several programs an entry
 WARPS = 2
 
 
@@ -57,7 +58,7 @@ def _sddmm(
 ):  # fmt: skip
     entry = tl.program_id(0).to(tl.int64) * E + tl.arange(0, E)
     there = entry < entries
-    head = tl.arange(0, HEADS)
+    head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
     i = tl.load(row + entry, mask=there, other=0).to(tl.int64)
     j = tl.load(index + entry, mask=there, other=0).to(tl.int64)
     acc = tl.zeros((E, HEADS, C), SUM)
@@ -126,11 +127,11 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
     out = left.new_empty(len(pattern.index), h)
     if out.numel() == 0:
         return out
-    heads = next_power_of_2(h)
+    heads = min(next_power_of_2(h), MOST_HEADS)
     c = min(next_power_of_2(max(1, k)), max(1, WIDEST // heads))
     e = max(1, TILE // (heads * c))
     with torch.cuda.device_of(left):
-        _sddmm[(cdiv(len(out), e),)](
+        _sddmm[cdiv(len(out), e), cdiv(h, heads)](
             pattern.row, pattern.index, left.contiguous(), right.contiguous(), out, len(out),
             H=h, K=k, E=e, HEADS=heads, C=c, SUM=wide(left), num_warps=WARPS,
         )  # fmt: skip
