@@ -45,11 +45,12 @@ class Expansion(ABC):
         For every K from 0 to size - 2, each (size - 1,).
         """
 
-    def advance(self, product: Tensor, before: Tensor | None) -> Tensor:
-        """w_{k+1} from B w_k and w_{k-1}, the latter None for k = 0. May write into ``product``."""
+    def advance(self, product: Tensor, before: Tensor | None, *, out: Tensor) -> None:
+        """Write w_{k+1} into ``out``, from B w_k and w_{k-1}, the latter None for k = 0."""
         if before is None or self.factor == 1.0:
-            return product
-        return torch.lerp(before, product, self.factor)  # c B w_k - (c - 1) w_{k-1} in one sweep
+            out.copy_(product)
+        else:
+            torch.lerp(before, product, self.factor, out=out)  # c B w_k - (c - 1) w_{k-1} in one sweep
 
 
 class Chebyshev(Expansion):

@@ -15,7 +15,6 @@ from beltrami.scheme.linear import Linear
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors, two digits of which are then lost to cancellation
 FIRST_GUESS = 2.0  # of their growth
 FIRST_LOOK = 8  # terms after which it is known how they grow, so how many are needed and whether they are too many
-BLOCK = 8  # terms added at once where many times are asked for
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Exponential(TimeStepping):
         stats = Stats(evaluations=1 + series.products, accepted=1, last_dt=ts[-1] - ts[0])
         spans = torch.tensor([t - ts[0] for t in ts[1:]], dtype=torch.float64, device=y0.device)
         d = series.expansion.coefficients(alpha.double() * spans, size=series.size)
-        d = (spans[:, None] * d)[:, : len(series.terms)].to(y0.dtype)
+        d = (spans[:, None] * d)[:, : series.count].to(y0.dtype)
         ys: Tensor = _Sum.apply(series, f, stats, y0, f.a, slope, d)  # type: ignore[no-untyped-call]
         return Solution(ys, stats)
 
@@ -96,17 +95,22 @@ class Series:
 
     Args:
         expansion: the polynomials P_k.
-        terms: the vectors w_0 = w to w_K, without a graph.
+        blocks: the vectors w_0 = w to w_K, without a graph, stacked as they were found, each (k, ...).
         size: how many coefficients to compute, of which the first K + 1 are used.
         bound: of the error, in units of the time and the size of w.
         products: how many products it took to find.
     """
 
     expansion: Expansion
-    terms: tuple[Tensor, ...]
+    blocks: tuple[Tensor, ...]
     size: int
     bound: float
     products: int
+
+    @property
+    def count(self) -> int:
+        """Of the terms, K + 1."""
+        return sum(map(len, self.blocks))
 
 
 def expand(f: Linear, w: Tensor, s: float, *, target: float) -> Series:
@@ -117,32 +121,32 @@ def expand(f: Linear, w: Tensor, s: float, *, target: float) -> Series:
     series, spent = _by_chebyshev(f, w, s, target, limit=powers)
     if series is not None:
         return series
-    terms = [w.detach()]
-    _extend(terms, taylor, f, powers)
-    return Series(taylor, tuple(terms), taylor.size(s), float(tails[powers]), spent + powers)
+    blocks = [w.detach()[None]]
+    _extend(blocks, taylor, f, powers)
+    return Series(taylor, tuple(blocks), taylor.size(s), float(tails[powers]), spent + powers)
 
 
 def _by_chebyshev(f: Linear, w: Tensor, s: float, target: float, *, limit: int) -> tuple[Series | None, int]:
     """The sum, or None where it would take more than ``limit`` terms, and the products spent."""
-    chebyshev, terms = Chebyshev(), [w.detach()]
+    chebyshev, blocks, reached = Chebyshev(), [w.detach()[None]], 0
     size = chebyshev.size(s)
     p, q = chebyshev.bounds(s, size=size)
     k, growth = torch.arange(len(p)), torch.full_like(p, FIRST_GUESS)
     while True:
-        degree = _first(growth * (p + q) <= target, above=len(terms) - 1)
+        degree = _first(growth * (p + q) <= target, above=reached)
         if degree is None or degree > limit:
             break
-        degree = min(degree, FIRST_LOOK) if len(terms) == 1 else degree
-        _extend(terms, chebyshev, f, degree)
-        last, before = _sizes(terms, f.norm)
-        bound = float(p[degree]) * last + float(q[degree]) * before
+        reached = degree if reached else min(degree, FIRST_LOOK)
+        _extend(blocks, chebyshev, f, reached)
+        last, before = _sizes(blocks, f.norm)
+        bound = float(p[reached]) * last + float(q[reached]) * before
         if bound <= target:
-            return Series(chebyshev, tuple(terms), size, bound, degree), degree
+            return Series(chebyshev, tuple(blocks), size, bound, reached), reached
         largest = max(last, before, 1.0)
         if largest > LARGEST_GROWTH:
             break
-        growth = largest ** (k / degree)
-    return None, len(terms) - 1
+        growth = largest ** (k / reached)
+    return None, reached
 
 
 def mean_norm(x: Tensor, p: float) -> Tensor:
@@ -157,17 +161,23 @@ def _first(good: Tensor, *, above: int) -> int | None:
     return above + 1 + int(places[0]) if len(places) else None
 
 
-def _extend(terms: list[Tensor], expansion: Expansion, f: Linear, degree: int) -> None:
-    for k in range(len(terms) - 1, degree):
-        terms.append(expansion.advance(f.product(terms[k]), terms[k - 1] if k else None))
+def _extend(blocks: list[Tensor], expansion: Expansion, f: Linear, degree: int) -> None:
+    """Add the block of vectors from where they end to w_degree."""
+    terms = [term for block in blocks for term in block]
+    block = terms[0].new_empty(degree + 1 - len(terms), *terms[0].shape)
+    for out in block:
+        expansion.advance(f.product(terms[-1]), terms[-2] if len(terms) > 1 else None, out=out)
+        terms.append(out)
+    blocks.append(block)
 
 
-def _sizes(terms: list[Tensor], p: float) -> tuple[float, float]:
+def _sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
     """The sizes of the last two vectors, in units of the first's. Waits for the device."""
-    first, before, last = torch.stack([torch.linalg.vector_norm(terms[k], p) for k in (0, -2, -1)]).tolist()
-    if not math.isfinite(last):
+    *_, before, last = (term for block in blocks[-2:] for term in block)
+    sizes = torch.stack([torch.linalg.vector_norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
+    if not math.isfinite(sizes[-1]):
         raise SolverError("Exponential met a vector that is not finite: check the weights of the field.")
-    return (last / first, before / first) if first > 0.0 else (0.0, 0.0)
+    return (sizes[2] / sizes[0], sizes[1] / sizes[0]) if sizes[0] > 0.0 else (0.0, 0.0)
 
 
 class _Sum(torch.autograd.Function):
@@ -178,9 +188,9 @@ class _Sum(torch.autograd.Function):
         ctx: Any, series: Series, f: Linear, stats: Stats, y0: Tensor, a: Tensor, w: Tensor, d: Tensor
     ) -> Tensor:
         ctx.expansion, ctx.f, ctx.stats = series.expansion, f, stats
-        ctx.save_for_backward(d, *series.terms)
+        ctx.save_for_backward(d, *series.blocks)
         ys = y0.repeat(1 + len(d), *(1 for _ in y0.shape))
-        _add(ys[1:], d, series.terms)
+        _add(ys[1:], d, series.blocks)
         return ys
 
     @staticmethod
@@ -188,7 +198,8 @@ class _Sum(torch.autograd.Function):
         r"""The cotangents :math:`\lambda_k = \sum_j d_{jk} g_j + c B^\top \lambda_{k+1} - (c - 1) \lambda_{k+2}`."""
         refuse_second_derivative("Exponential()")
         f, c, g = ctx.f, ctx.expansion.factor, grad_ys[1:]
-        d, *terms = ctx.saved_tensors
+        d, *blocks = ctx.saved_tensors
+        terms = [term for block in blocks for term in block]
         *_, needs_y0, needs_a, needs_w, needs_d = ctx.needs_input_grad
         after: list[Tensor] = []  # lambda_{k+1} and lambda_{k+2}
         da = torch.zeros_like(f.a) if needs_a else None
@@ -202,15 +213,11 @@ class _Sum(torch.autograd.Function):
             if len(after) > 1 and c > 1.0:
                 cotangent.sub_(after[1], alpha=c - 1.0)
             after = [cotangent, *after[:1]]
-        dd = torch.stack([g.flatten(1) @ w.flatten() for w in terms], dim=1) if needs_d else None
+        dd = torch.cat([g.flatten(1) @ block.flatten(1).T for block in blocks], dim=1) if needs_d else None
         return None, None, None, grad_ys.sum(0) if needs_y0 else None, da, after[0] if needs_w else None, dd
 
 
-def _add(out: Tensor, d: Tensor, terms: tuple[Tensor, ...]) -> None:
-    """out_j += sum_k d_jk w_k, in place: (j, ...), (j, k), k of (...)."""
-    if len(out) == 1:
-        for k, term in enumerate(terms):
-            out[0].addcmul_(term, d[0, k])
-        return
-    for k in range(0, len(terms), BLOCK):
-        out.flatten(1).addmm_(d[:, k : k + BLOCK], torch.stack(terms[k : k + BLOCK]).flatten(1))
+def _add(out: Tensor, d: Tensor, blocks: tuple[Tensor, ...]) -> None:
+    """out_j += sum_k d_jk w_k, in place: (j, ...), (j, k), blocks of k in all."""
+    for block, part in zip(blocks, d.split([len(block) for block in blocks], dim=1), strict=True):
+        out.flatten(1).addmm_(part, block.flatten(1))
