@@ -14,7 +14,7 @@ from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
 from beltrami.model import Evolution
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
-from beltrami.scheme.exponential import mean_norm
+from beltrami.scheme.series import mean_norm
 from beltrami.stencil import KNN
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())

@@ -11,7 +11,7 @@ from torch.autograd import gradcheck
 from beltrami.errors import SolverError
 from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Exponential, Linear, Scheme, solve
 from beltrami.scheme.expansion import Chebyshev, Taylor
-from beltrami.scheme.exponential import expand, mean_norm
+from beltrami.scheme.series import expand, mean_norm
 
 TIGHT = Exponential(rtol=0.0, atol=1e-12)
 N, D = 9, 2

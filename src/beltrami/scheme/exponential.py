@@ -9,12 +9,8 @@ from torch import Tensor
 
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, refuse_second_derivative
-from beltrami.scheme.expansion import Chebyshev, Expansion, Taylor
 from beltrami.scheme.linear import Linear
-
-LARGEST_GROWTH = 100.0  # of Chebyshev vectors, two digits of which are then lost to cancellation
-FIRST_GUESS = 2.0  # of their growth
-FIRST_LOOK = 8  # terms after which it is known how they grow, so how many are needed and whether they are too many
+from beltrami.scheme.series import Series, expand, mean_norm
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class Exponential(TimeStepping):
         ys: Tensor = _Sum.apply(series, f, stats, y0, f.a, slope, d)  # type: ignore[no-untyped-call]
         return Solution(ys, stats)
 
-    def _series(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, span: float) -> "Series":
+    def _series(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, span: float) -> Series:
         rate, size, speed = torch.stack(
             [alpha.double(), mean_norm(y0, f.norm).double(), mean_norm(slope, f.norm).double()]
         ).tolist()
@@ -87,97 +83,6 @@ class Exponential(TimeStepping):
         allowed = self.atol + self.rtol * size
         target = allowed / (span * speed) if speed > 0.0 else math.inf
         return expand(f, slope, rate * span, target=max(target, torch.finfo(torch.float64).eps))
-
-
-@dataclass(frozen=True)
-class Series:
-    """A sum over the vectors w_k = P_k(B) w, with what it leaves out.
-
-    Args:
-        expansion: the polynomials P_k.
-        blocks: the vectors w_0 = w to w_K, without a graph, stacked as they were found, each (k, ...).
-        size: how many coefficients to compute, of which the first K + 1 are used.
-        bound: of the error, in units of the time and the size of w.
-        products: how many products it took to find.
-    """
-
-    expansion: Expansion
-    blocks: tuple[Tensor, ...]
-    size: int
-    bound: float
-    products: int
-
-    @property
-    def count(self) -> int:
-        """Of the terms, K + 1."""
-        return sum(map(len, self.blocks))
-
-
-def expand(f: Linear, w: Tensor, s: float, *, target: float) -> Series:
-    """A short sum for phi_1(s (B - I)) w whose error is at most ``target`` times the size of ``w``."""
-    taylor = Taylor()
-    tails, _ = taylor.bounds(s, size=taylor.size(s))
-    powers = _first(tails <= target, above=0) or len(tails) - 1
-    series, spent = _by_chebyshev(f, w, s, target, limit=powers)
-    if series is not None:
-        return series
-    blocks = [w.detach()[None]]
-    _extend(blocks, taylor, f, powers)
-    return Series(taylor, tuple(blocks), taylor.size(s), float(tails[powers]), spent + powers)
-
-
-def _by_chebyshev(f: Linear, w: Tensor, s: float, target: float, *, limit: int) -> tuple[Series | None, int]:
-    """The sum, or None where it would take more than ``limit`` terms, and the products spent."""
-    chebyshev, blocks, reached = Chebyshev(), [w.detach()[None]], 0
-    size = chebyshev.size(s)
-    p, q = chebyshev.bounds(s, size=size)
-    k, growth = torch.arange(len(p)), torch.full_like(p, FIRST_GUESS)
-    while True:
-        degree = _first(growth * (p + q) <= target, above=reached)
-        if degree is None or degree > limit:
-            break
-        reached = degree if reached else min(degree, FIRST_LOOK)
-        _extend(blocks, chebyshev, f, reached)
-        last, before = _sizes(blocks, f.norm)
-        bound = float(p[reached]) * last + float(q[reached]) * before
-        if bound <= target:
-            return Series(chebyshev, tuple(blocks), size, bound, reached), reached
-        largest = max(last, before, 1.0)
-        if largest > LARGEST_GROWTH:
-            break
-        growth = largest ** (k / reached)
-    return None, reached
-
-
-def mean_norm(x: Tensor, p: float) -> Tensor:
-    """The p-norm as a mean over the values: their largest, their mean size, or its like in between."""
-    norm: Tensor = torch.linalg.vector_norm(x, p)
-    return norm if math.isinf(p) else norm / x.numel() ** (1.0 / p)
-
-
-def _first(good: Tensor, *, above: int) -> int | None:
-    """The first place beyond ``above`` that is true, or None."""
-    places = good[above + 1 :].nonzero()
-    return above + 1 + int(places[0]) if len(places) else None
-
-
-def _extend(blocks: list[Tensor], expansion: Expansion, f: Linear, degree: int) -> None:
-    """Add the block of vectors from where they end to w_degree."""
-    terms = [term for block in blocks for term in block]
-    block = terms[0].new_empty(degree + 1 - len(terms), *terms[0].shape)
-    for out in block:
-        expansion.advance(f.product(terms[-1]), terms[-2] if len(terms) > 1 else None, out=out)
-        terms.append(out)
-    blocks.append(block)
-
-
-def _sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
-    """The sizes of the last two vectors, in units of the first's. Waits for the device."""
-    *_, before, last = (term for block in blocks[-2:] for term in block)
-    sizes = torch.stack([torch.linalg.vector_norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
-    if not math.isfinite(sizes[-1]):
-        raise SolverError("Exponential met a vector that is not finite: check the weights of the field.")
-    return (sizes[2] / sizes[0], sizes[1] / sizes[0]) if sizes[0] > 0.0 else (0.0, 0.0)
 
 
 class _Sum(torch.autograd.Function):
