@@ -69,6 +69,16 @@ def test_products_are_those_of_the_matrix(edges: Edges, normalise: Normaliser) -
     torch.testing.assert_close(f(0.0, z), f.alpha * (b @ z - z) + f.source)
 
 
+def test_nodes_that_stand_still_are_known_and_cost_nothing_where_there_are_none() -> None:
+    assert bound_to(kite(), Rows(), normal(4, 5)).idle is None
+    idle = bound_to(ragged(), Rows(), normal(6, 5)).idle
+    assert idle is not None
+    assert idle[:, 0].tolist() == [0, 0, 0, 1, 0, 1]  # 3 only sends, 5 has no edge
+    idle = bound_to(ragged(), Columns(), normal(6, 5)).idle
+    assert idle is not None
+    assert idle[:, 0].tolist() == [0, 0, 0, 0, 1, 1]  # 4 only receives
+
+
 @normalisers
 @pytest.mark.parametrize("seed", range(3))
 def test_no_matrix_of_weights_expands_in_the_norm_of_its_normaliser(normalise: Normaliser, seed: int) -> None:

@@ -21,7 +21,7 @@ class Exponential(TimeStepping):
 
     A sum of :math:`d_k(\alpha t) T_k(B) f(y_0)` with Chebyshev polynomials T_k: one product a term, whatever the
     number of times asked for, and no steps. About :math:`\sqrt{2 \alpha T \log(1/\epsilon)}` terms: for T = 18 some
-    twenty products where RK4 needs fifty to seventy.
+    twenty products where RK4 needs fifty to seventy. Products count as evaluations.
 
     The number of terms is chosen so that what the sum leaves out, at the latest time and thus at all, is at most
     ``atol + rtol |y0|`` in the norm in which the field does not expand, taken as a mean over the values: the largest
