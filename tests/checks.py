@@ -83,6 +83,20 @@ def crooked() -> Edges:
     return undirected([(0, 1), (1, 2), (2, 3), (3, 4), (1, 5), (2, 5)], num_nodes=6)
 
 
+def crowd() -> Edges:
+    """Weighted, nine nodes: 0 receives 21 edges, 1 sends 14, there are loops and double edges, and 8 has no edge."""
+    generator = torch.Generator().manual_seed(5)
+    j, i = torch.randint(0, 8, (2, 12), generator=generator)
+    j = torch.cat((j, torch.arange(21) % 8, torch.ones(14, dtype=torch.long)))
+    i = torch.cat((i, torch.zeros(21, dtype=torch.long), torch.arange(14) % 7))
+    return Edges.build(torch.stack((j, i)), num_nodes=9, weight=0.5 + normal(47).abs())
+
+
+def alone(*, loop: bool) -> Edges:
+    """One node, with a loop or without."""
+    return Edges.build(torch.zeros(2, int(loop), dtype=torch.long), num_nodes=1)
+
+
 def bare() -> Edges:
     """Four nodes and no edges."""
     return Edges.build(torch.zeros(2, 0, dtype=torch.long), num_nodes=4)

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from beltrami.data import Dataset, Place, available, load, undirected
+from beltrami.graph import pieces
+from beltrami.graph.ops import backend
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels then run on the CPU, slowly
@@ -33,6 +35,21 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["BELTRAMI_CACHE"]
     else:
         os.environ["BELTRAMI_CACHE"] = before
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Kernels at work, on a CUDA device or interpreted on the CPU: where, with pieces and tiles so short that rows of
+    a few edges are long."""
+    product = pytest.importorskip("beltrami.graph.ops.kernels.product")
+    if (request.param == "cuda") != torch.cuda.is_available():
+        pytest.skip("kernels run on the CUDA device" if torch.cuda.is_available() else "there is no CUDA device")
+    monkeypatch.setattr(pieces, "LONGEST", 4)
+    monkeypatch.setattr(product, "TILE", 16)
+    monkeypatch.setattr("beltrami.graph.ops.kernels.task.TILE", 16)
+    monkeypatch.setattr(backend, "has_kernel", lambda _: True)
+    where: str = request.param
+    return where
 
 
 @pytest.fixture

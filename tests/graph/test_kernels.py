@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bare, normal, ragged
+from checks import alone, bare, crowd, normal, ragged
 from torch import Tensor
 
-from beltrami.graph import Edges, aggregate, collect, edge_dot, pieces
+from beltrami.graph import Edges, aggregate, collect, edge_dot
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops import backend, reference
 from beltrami.graph.pieces import cut
@@ -18,21 +18,7 @@ product = pytest.importorskip("beltrami.graph.ops.kernels.product")
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 
 
-def crowd() -> Edges:
-    """Nine nodes: 0 receives 21 edges, 1 sends 14, there are loops and double edges, and 8 has no edge."""
-    generator = torch.Generator().manual_seed(5)
-    j, i = torch.randint(0, 8, (2, 12), generator=generator)
-    j = torch.cat((j, torch.arange(21) % 8, torch.ones(14, dtype=torch.long)))
-    i = torch.cat((i, torch.zeros(21, dtype=torch.long), torch.arange(14) % 7))
-    return Edges.build(torch.stack((j, i)), num_nodes=9, weight=0.5 + normal(47).abs())
-
-
-def alone(*, loop: bool) -> Edges:
-    """One node, with a loop or without."""
-    return Edges.build(torch.zeros(2, int(loop), dtype=torch.long), num_nodes=1)
-
-
-GRAPHS = {
+GRAPHS: dict[str, Callable[[], Edges]] = {
     "crowd": crowd,
     "ragged": ragged,
     "bare": bare,
@@ -42,18 +28,6 @@ GRAPHS = {
 graphs = pytest.mark.parametrize("name", GRAPHS)
 patterns = pytest.mark.parametrize("side", ["rows", "columns"])
 shapes = pytest.mark.parametrize(("heads", "channels"), [(1, 5), (3, 2), (8, 1)])
-
-
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where kernels run, with pieces and tiles so short that the graphs of this file have long rows."""
-    if (request.param == "cuda") != torch.cuda.is_available():
-        pytest.skip("kernels run on the CUDA device" if torch.cuda.is_available() else "there is no CUDA device")
-    monkeypatch.setattr(pieces, "LONGEST", 4)
-    monkeypatch.setattr(product, "TILE", 16)
-    monkeypatch.setattr(backend, "has_kernel", lambda _: True)
-    where: str = request.param
-    return where
 
 
 def graph(name: str, device: str) -> Edges:
@@ -94,8 +68,8 @@ def test_pieces_cover_every_row_once_and_in_order(longest: int) -> None:
     assert all(found.slot[found.row == row].tolist() == [-1] for row in range(7) if row not in split)
 
 
-def test_the_graph_of_this_file_has_rows_of_many_pieces(device: str) -> None:
-    edges = graph("crowd", device)
+def test_the_graph_of_this_file_has_rows_of_many_pieces(kernels: str) -> None:
+    edges = graph("crowd", kernels)
     assert int(edges.rows.pieces.split_ptr.diff().max()) > 4
     assert int(edges.columns.pieces.split_ptr.diff().max()) > 3
 
@@ -104,11 +78,11 @@ def test_the_graph_of_this_file_has_rows_of_many_pieces(device: str) -> None:
 @patterns
 @shapes
 def test_spmm_equals_the_reference(
-    device: str, name: str, side: str, heads: int, channels: int, monkeypatch: pytest.MonkeyPatch
+    kernels: str, name: str, side: str, heads: int, channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edges = graph(name, device)
-    values = normal(edges.num_edges, heads).to(device)
-    dense = normal(edges.num_nodes, heads, channels, seed=1).to(device)
+    edges = graph(name, kernels)
+    values = normal(edges.num_edges, heads).to(kernels)
+    dense = normal(edges.num_nodes, heads, channels, seed=1).to(kernels)
     pattern = pattern_of(edges, side)
     poisoned(monkeypatch)
     found = product.spmm(pattern, values, dense)
@@ -120,11 +94,11 @@ def test_spmm_equals_the_reference(
 @patterns
 @shapes
 def test_sddmm_equals_the_reference(
-    device: str, name: str, side: str, heads: int, channels: int, monkeypatch: pytest.MonkeyPatch
+    kernels: str, name: str, side: str, heads: int, channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edges = graph(name, device)
-    left = normal(edges.num_nodes, heads, channels).to(device)
-    right = normal(edges.num_nodes, heads, channels, seed=1).to(device)
+    edges = graph(name, kernels)
+    left = normal(edges.num_nodes, heads, channels).to(kernels)
+    right = normal(edges.num_nodes, heads, channels, seed=1).to(kernels)
     pattern = pattern_of(edges, side)
     poisoned(monkeypatch)
     found = product.sddmm(pattern, left, right)
@@ -135,19 +109,19 @@ def test_sddmm_equals_the_reference(
 @graphs
 @patterns
 @pytest.mark.parametrize("channels", [1, 3, 8])
-def test_row_sums_are_sums(device: str, name: str, side: str, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    edges = graph(name, device)
-    values = normal(edges.num_edges, channels).to(device)
+def test_row_sums_are_sums(kernels: str, name: str, side: str, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = graph(name, kernels)
+    values = normal(edges.num_edges, channels).to(kernels)
     node = edges.i if side == "rows" else edges.j
     wanted = values.new_zeros(edges.num_nodes, channels).index_add(0, node, values)
     poisoned(monkeypatch)
     close(product.row_sums(pattern_of(edges, side), values), wanted)
 
 
-def test_wide_states_take_several_programs_a_piece(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_states_take_several_programs_a_piece(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(product, "WIDEST", 8)
-    edges = graph("crowd", device)
-    a, z = normal(47, 2).to(device), normal(9, 2, 11, seed=1).to(device)
+    edges = graph("crowd", kernels)
+    a, z = normal(47, 2).to(kernels), normal(9, 2, 11, seed=1).to(kernels)
     found, dots = product.spmm(edges.rows, a, z), product.sddmm(edges.rows, z, z)
     for h in range(2):
         close(found[:, h], reference.spmm(edges.rows, a[:, h], z[:, h]))
@@ -157,10 +131,10 @@ def test_wide_states_take_several_programs_a_piece(device: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_shorter_numbers_are_summed_in_single_precision(device: str, dtype: torch.dtype) -> None:
+def test_shorter_numbers_are_summed_in_single_precision(kernels: str, dtype: torch.dtype) -> None:
     """Against double precision on the same rounded numbers: only the result is rounded to the shorter type."""
-    edges = graph("crowd", device)
-    a, z = normal(47, 2).to(device, dtype), normal(9, 2, 3, seed=1).to(device, dtype)
+    edges = graph("crowd", kernels)
+    a, z = normal(47, 2).to(kernels, dtype), normal(9, 2, 3, seed=1).to(kernels, dtype)
     rtol = max(1e-6, torch.finfo(dtype).eps)
     for found, wanted in (
         (product.spmm(edges.rows, a, z), product.spmm(edges.rows, a.double(), z.double())),
@@ -173,12 +147,12 @@ def test_shorter_numbers_are_summed_in_single_precision(device: str, dtype: torc
 
 @pytest.mark.parametrize("name", ["crowd", "bare"])
 def test_derivatives_through_the_kernels_equal_those_without(
-    device: str, name: str, monkeypatch: pytest.MonkeyPatch
+    kernels: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def derivatives() -> tuple[Tensor, ...]:
-        edges = graph(name, device)
-        a = normal(edges.num_edges, 2).to(device).requires_grad_()
-        p, q = (normal(edges.num_nodes, 2, 3, seed=s).to(device).requires_grad_() for s in (1, 2))
+        edges = graph(name, kernels)
+        a = normal(edges.num_edges, 2).to(kernels).requires_grad_()
+        p, q = (normal(edges.num_nodes, 2, 3, seed=s).to(kernels).requires_grad_() for s in (1, 2))
         out = aggregate(a * edge_dot(p, q, edges), q, edges).sin().sum() + collect(a**2, edges, senders=True).sum()
         first = torch.autograd.grad(out, (a, p, q), create_graph=True)
         return (*first, *torch.autograd.grad(torch.cat([g.flatten() for g in first]).square().sum(), (a, p, q)))
@@ -189,8 +163,8 @@ def test_derivatives_through_the_kernels_equal_those_without(
         close(x, y)
 
 
-def test_kernels_take_strided_views(device: str) -> None:
-    edges, wide, a = graph("crowd", device), normal(9, 2, 6).to(device), normal(47, 3).to(device)
+def test_kernels_take_strided_views(kernels: str) -> None:
+    edges, wide, a = graph("crowd", kernels), normal(9, 2, 6).to(kernels), normal(47, 3).to(kernels)
     view = wide[:, :, ::2]
     expected = reference.spmm(edges.rows, a[:, 1], view[:, 1])
     close(aggregate(a[:, 1], view[:, 1], edges), expected)
@@ -198,8 +172,8 @@ def test_kernels_take_strided_views(device: str) -> None:
     close(edge_dot(view[:, 0], view[:, 1], edges), expected)
 
 
-def test_kernels_give_the_same_bits_every_time(device: str) -> None:
-    edges, a, z = graph("crowd", device), normal(47, 2).float().to(device), normal(9, 2, 3).float().to(device)
+def test_kernels_give_the_same_bits_every_time(kernels: str) -> None:
+    edges, a, z = graph("crowd", kernels), normal(47, 2).float().to(kernels), normal(9, 2, 3).float().to(kernels)
     runs: tuple[Callable[[], Tensor], ...] = (
         lambda: product.spmm(edges.rows, a, z),
         lambda: product.sddmm(edges.rows, z, z),

@@ -1,7 +1,7 @@
 """Diffusivities: how strongly each edge diffuses."""
 
 from beltrami.diffusivity.additive import Additive
-from beltrami.diffusivity.base import Diffusivity, Start, constant, xavier
+from beltrami.diffusivity.base import Diffusivity, Paired, Start, constant, xavier
 from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
 from beltrami.diffusivity.fixed import RandomWalk
 from beltrami.diffusivity.gaussian import Gaussian
@@ -9,6 +9,7 @@ from beltrami.diffusivity.kernel import ExpKernel
 
 __all__ = [
     "Diffusivity",
+    "Paired",
     "ScaledDot",
     "Cosine",
     "Pearson",

@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from beltrami.diffusivity.base import Diffusivity, Start, xavier
-from beltrami.graph import Edges, Normaliser, spread
+from beltrami.diffusivity.base import Paired, Start, xavier
+from beltrami.graph import Edges, Leaky, Normaliser, Pair, spread
 
 
-class Additive(Diffusivity):
+class Additive(Paired):
     r"""The score of graph attention networks.
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle b, W z_i \rangle + \langle c, W z_j \rangle)
@@ -46,7 +46,14 @@ class Additive(Diffusivity):
             start(weight)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
+        received, sent = self._ends(z)
+        return F.leaky_relu(spread(received, edges) + spread(sent, edges, senders=True), self.slope)
+
+    def pair(self, z: Tensor) -> Pair:
+        received, sent = self._ends(z)
+        one = torch.ones_like(sent)
+        return Pair(torch.stack((received, one), dim=-1), torch.stack((one, sent), dim=-1), Leaky(self.slope))
+
+    def _ends(self, z: Tensor) -> tuple[Tensor, Tensor]:
         projected = self.project(z).unflatten(-1, (self.receiver.shape[0], -1))  # (n, h, k)
-        received = spread((projected * self.receiver).sum(-1), edges)
-        sent = spread((projected * self.sender).sum(-1), edges, senders=True)
-        return F.leaky_relu(received + sent, self.slope)
+        return (projected * self.receiver).sum(-1), (projected * self.sender).sum(-1)

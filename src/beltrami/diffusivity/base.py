@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from beltrami.graph import Edges, Normaliser, Rows, edge_dot, spread
+from beltrami.graph import Edges, Normaliser, Pair, Rows, edge_dot, spread
 
 Start = Callable[[Tensor], Tensor]
 
@@ -59,6 +59,17 @@ class Diffusivity(nn.Module, ABC):
         """
         uniform = self.normalise(z.new_zeros(edges.num_edges, 1), edges)[:, 0]
         return float((self(z, edges) / uniform).std(correction=0)) if edges.num_edges else 0.0
+
+
+class Paired(Diffusivity):
+    r"""A diffusivity whose score is a function of a dot product, :math:`s_{ij} = f(\langle p_i, q_j \rangle)`.
+
+    Saying so lets a flow score, normalise and aggregate in one go (:func:`~beltrami.graph.attend`).
+    """
+
+    @abstractmethod
+    def pair(self, z: Tensor) -> Pair | None:
+        """p, q and f at the state ``z`` (n, d), such that theirs is :meth:`score`; None without such a form."""
 
 
 class Projection(nn.Module):

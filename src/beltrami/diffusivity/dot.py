@@ -3,11 +3,11 @@
 from torch import Tensor
 from torch.nn import functional as F
 
-from beltrami.diffusivity.base import Diffusivity, Projection, Start, xavier
-from beltrami.graph import Edges, Normaliser, edge_dot
+from beltrami.diffusivity.base import Paired, Projection, Start, xavier
+from beltrami.graph import Edges, Normaliser, Pair, edge_dot
 
 
-class ScaledDot(Diffusivity):
+class ScaledDot(Paired):
     r"""Scaled dot product, eq. (13).
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i, W_Q z_j \rangle}{d_k}
@@ -43,8 +43,12 @@ class ScaledDot(Diffusivity):
         key, query = self.project(z)
         return edge_dot(key, query, edges) / self.d_k
 
+    def pair(self, z: Tensor) -> Pair:
+        key, query = self.project(z)
+        return Pair(key / self.d_k, query)
 
-class Cosine(Diffusivity):
+
+class Cosine(Paired):
     r"""Cosine similarity of projected coordinates, eq. (15).
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i, W_Q z_j\rangle}{\|W_K z_i\| \|W_Q z_j\|}
@@ -72,11 +76,14 @@ class Cosine(Diffusivity):
         self.project = Projection(channels, width, heads=heads, start=start)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
+        return self.pair(z).score(edges)
+
+    def pair(self, z: Tensor) -> Pair:
         key, query = self.project(z)
-        return edge_dot(F.normalize(key, dim=-1), F.normalize(query, dim=-1), edges)
+        return Pair(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
 
 
-class Pearson(Diffusivity):
+class Pearson(Paired):
     r"""Correlation of projected coordinates, eq. (16): the cosine of the projections less their mean over channels.
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i - \overline{W_K z_i},
@@ -107,5 +114,8 @@ class Pearson(Diffusivity):
         self.project = Projection(channels, width, heads=heads, start=start)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
+        return self.pair(z).score(edges)
+
+    def pair(self, z: Tensor) -> Pair:
         key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
-        return edge_dot(F.normalize(key, dim=-1), F.normalize(query, dim=-1), edges)
+        return Pair(F.normalize(key, dim=-1), F.normalize(query, dim=-1))

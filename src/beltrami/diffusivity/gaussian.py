@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor, nn
 
-from beltrami.diffusivity.base import Diffusivity, edge_distance2
+from beltrami.diffusivity.base import Paired, edge_distance2
 from beltrami.geometry import Euclidean, Metric
-from beltrami.graph import Edges, Normaliser, spread
+from beltrami.graph import Edges, Normaliser, Pair, spread, squared_distance
 from beltrami.joint import Joint
 
 
-class Gaussian(Diffusivity):
+class Gaussian(Paired):
     r"""Gaussian of the joint distance, the graph's twin of the bilateral kernel, eq. (6).
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \Big( -\frac{d_C(u_i, u_j)^2}{2 \ell_u^2}
@@ -56,3 +56,13 @@ class Gaussian(Diffusivity):
             apart2 = edge_distance2(x[:, None], x[:, None], edges)  # (m, 1)
             score = score - 0.5 * apart2 * torch.exp(-2 * self.log_length_x)
         return score
+
+    def pair(self, z: Tensor) -> Pair | None:
+        """Of one head in flat space; with more, the distances are the same for all of them and best taken once."""
+        lengths = [log for log in (self.log_length_u, self.log_length_x) if log is not None]
+        if not isinstance(self.metric, Euclidean) or len(lengths[0]) > 1:
+            return None
+        widths = [width for width in (self.joint.pos, self.joint.feat) if width]
+        scale = torch.cat([torch.exp(-log).expand(width) for log, width in zip(lengths, widths, strict=True)])
+        scaled = (scale * z)[:, None]
+        return squared_distance(scaled, scaled)

@@ -1,14 +1,16 @@
 """The exponential kernel on positions and features."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
-from beltrami.diffusivity.base import Diffusivity, Projection, Start, edge_distance2, xavier
-from beltrami.graph import Edges, Normaliser
+from beltrami.diffusivity.base import Paired, Projection, Start, edge_distance2, xavier
+from beltrami.graph import Edges, Normaliser, Pair, exponential, squared_distance
 from beltrami.joint import Joint
 
 
-class ExpKernel(Diffusivity):
+class ExpKernel(Paired):
     r"""Exponential kernel with separate scales and lengths for positions and features, eq. (17).
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, (\sigma_u \sigma_x)^2
@@ -56,3 +58,15 @@ class ExpKernel(Diffusivity):
             distance2 = edge_distance2(key, query, edges)
             exponent = exponent + 2 * self.log_sigma[name] - distance2 / (2 * torch.exp(2 * self.log_length[name]))
         return torch.exp(exponent)
+
+    def pair(self, z: Tensor) -> Pair:
+        coordinates = dict(zip("ux", self.joint.split(z), strict=True))
+        keys, queries, scale = [], [], z.new_zeros(())
+        for name, project in self.project.items():
+            key, query = project(coordinates[name])
+            shorter = torch.exp(-self.log_length[name])
+            keys.append(shorter * key)
+            queries.append(shorter * query)
+            scale = scale + 2 * self.log_sigma[name]
+        exponent = squared_distance(torch.cat(keys, dim=-1), torch.cat(queries, dim=-1), start=scale)
+        return replace(exponent, activation=exponential)

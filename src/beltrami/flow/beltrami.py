@@ -6,10 +6,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from beltrami.diffusivity import Diffusivity
+from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.source import Rate, Source
-from beltrami.graph import Edges, aggregate, edge_dot
+from beltrami.graph import Edges, aggregate, attend, edge_dot
 from beltrami.scheme import Linear
 
 
@@ -87,8 +87,7 @@ class BeltramiField(VectorField):
         return (*self.diffusivity.parameters(), *bound)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
-        a = self.diffusivity(z, self.edges)
-        dz = aggregate(a, z, self.edges) - self.anchored.to(z.dtype)[:, None] * z
+        dz = _average(self.diffusivity, z, self.edges) - self.anchored.to(z.dtype)[:, None] * z
         if self.alpha is not None:
             dz = self.alpha * dz
         return dz if self.source is None else dz + self.source
@@ -145,3 +144,11 @@ class LinearFlow(Flow):
 def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
     alpha: Tensor | None = None if rate is None else rate()
     return alpha, None if source is None else source(z0)
+
+
+def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges) -> Tensor:
+    """A(z) z, in one go where the score is a function of a dot product."""
+    pair = diffusivity.pair(z) if isinstance(diffusivity, Paired) else None
+    if pair is None:
+        return aggregate(diffusivity(z, edges), z, edges)
+    return attend(pair, z, edges, normalise=diffusivity.normalise)

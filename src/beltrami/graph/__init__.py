@@ -5,6 +5,7 @@ from beltrami.graph.edges import Edges
 from beltrami.graph.matrix import Sparse
 from beltrami.graph.normalise import Both, Columns, Link, Normaliser, Rows, softmax, squareplus
 from beltrami.graph.ops import aggregate, collect, edge_dot, spread
+from beltrami.graph.ops.attention import Leaky, Pair, attend, exponential, identity, squared_distance
 
 __all__ = [
     "Edges",
@@ -23,4 +24,10 @@ __all__ = [
     "Link",
     "softmax",
     "squareplus",
+    "Pair",
+    "attend",
+    "identity",
+    "exponential",
+    "Leaky",
+    "squared_distance",
 ]

@@ -1,0 +1,99 @@
+"""The live flow attends in one go: the same equation as weights first and the product after, to rounding."""
+
+from functools import partial
+
+import pytest
+import torch
+from checks import GRAPHS, JOINT, LEARNED, NORMALISERS, crooked, make, normal, ragged
+from torch import Tensor
+
+from beltrami.diffusivity import Diffusivity, Gaussian, Paired, RandomWalk
+from beltrami.flow import BeltramiFlow, JacobianNorm
+from beltrami.flow.cost import Costed
+from beltrami.geometry import PoincareBall
+from beltrami.graph import Both, Edges, Normaliser, Rows, aggregate, squareplus
+from beltrami.graph.ops import backend
+
+close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
+PAIRED = LEARNED
+
+
+def gaussian(normalise: Normaliser | None = None) -> Diffusivity:
+    return Gaussian(JOINT, length=1.3, normalise=normalise).double()
+
+
+def two_steps(a: Diffusivity, z: Tensor, edges: Edges) -> Tensor:
+    """A(z) z - z with the weights on the edges in between."""
+    return aggregate(a(z, edges), z, edges) - a.normalise.anchored(edges).to(z.dtype)[:, None] * z
+
+
+def with_derivatives(out: Tensor, a: Diffusivity, z: Tensor) -> tuple[Tensor, ...]:
+    weights = normal(*out.shape, seed=9).to(out.device)
+    return (out, *torch.autograd.grad((weights * out).sum(), (z, *a.parameters())))
+
+
+@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
+def test_the_pair_of_a_diffusivity_has_its_score(name: str, heads: int, edges: Edges) -> None:
+    a, z = make(name, heads=heads), normal(edges.num_nodes, 5)
+    assert isinstance(a, Paired)
+    pair = a.pair(z)
+    assert pair is not None
+    close(pair.score(edges), a.score(z, edges))
+
+
+def test_the_gaussian_has_a_pair_for_one_head_in_flat_space() -> None:
+    a, z, edges = gaussian(), normal(6, 5), ragged()
+    assert isinstance(a, Gaussian)
+    pair = a.pair(z)
+    assert pair is not None
+    close(pair.score(edges), a.score(z, edges))
+    assert Gaussian(JOINT, heads=2).pair(z) is None
+    assert Gaussian(JOINT, metric=PoincareBall()).pair(z) is None
+
+
+@pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
+@pytest.mark.parametrize("name", [*PAIRED, "Gaussian", "RandomWalk"])
+def test_the_flow_is_weights_first_and_the_product_after(name: str, normalise: Normaliser) -> None:
+    edges, z = ragged(weighted=True), normal(6, 5).requires_grad_()
+    a = gaussian(normalise) if name == "Gaussian" else make(name, normalise, heads=2)
+    found = with_derivatives(BeltramiFlow(a).bind(z, edges)(0.0, z), a, z)
+    for x, y in zip(found, with_derivatives(two_steps(a, z, edges), a, z), strict=True):
+        close(x, y)
+
+
+@pytest.mark.parametrize("normalise", [Rows(), Both(squareplus)], ids=repr)
+@pytest.mark.parametrize("name", [*PAIRED, "Gaussian"])
+def test_the_flow_through_the_kernels_is_the_same(
+    kernels: str, name: str, normalise: Normaliser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges, z = crooked().to(kernels), normal(6, 5).to(kernels).requires_grad_()
+    a = (gaussian(normalise) if name == "Gaussian" else make(name, normalise)).to(kernels)
+    out = BeltramiFlow(a).bind(z, edges)(0.0, z)
+    found = with_derivatives(out, a, z)
+    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    for x, y in zip(found, with_derivatives(two_steps(a, z, edges), a, z), strict=True):
+        close(x, y)
+
+
+def test_the_jacobian_cost_differentiates_twice_through_the_kernels(
+    kernels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges, z = GRAPHS["kite"].to(kernels), normal(4, 5).to(kernels)
+    a = make("ScaledDot").to(kernels)
+
+    def run() -> tuple[Tensor, ...]:
+        generator = torch.Generator(kernels).manual_seed(0)
+        f = Costed(BeltramiFlow(a).bind(z, edges), [JacobianNorm(1.0)], z, generator=generator)
+        out = f(0.0, f.join(z))
+        return (out, *torch.autograd.grad(out.square().sum(), tuple(a.parameters())))
+
+    found = run()
+    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    for x, y in zip(found, run(), strict=True):
+        close(x, y)
+
+
+def test_fixed_weights_have_no_pair() -> None:
+    assert not isinstance(RandomWalk(), Paired)

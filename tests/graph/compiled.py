@@ -1,0 +1,70 @@
+"""Run as a program: compiles every kernel for a Hopper GPU, which needs none, and prints what each was compiled to.
+
+The interpreter forgives what the compiler does not, such as a name that changes its type in a branch.
+"""
+
+import warnings
+from typing import Any
+
+import torch
+import triton
+from checks import crowd
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from beltrami.graph import (
+    Both,
+    Leaky,
+    Pair,
+    Rows,
+    aggregate,
+    attend,
+    collect,
+    edge_dot,
+    identity,
+    pieces,
+    squareplus,
+)
+from beltrami.graph.ops import backend
+
+TYPES = {torch.float32: "*fp32", torch.float64: "*fp64", torch.bfloat16: "*bf16", torch.int32: "*i32"}
+HOPPER = GPUTarget("cuda", 90, 32)
+seen: set[str] = set()
+
+
+def compile_instead(kernel: Any, *values: Any, grid: Any, warmup: bool, **named: Any) -> None:
+    """In the place of a launch."""
+    options = {"num_warps": named.pop("num_warps"), "enable_fp_fusion": True}
+    names = [parameter.name for parameter in kernel.params]
+    given = dict(zip(names, values, strict=False)) | named
+    fixed = {(names.index(p.name),): given[p.name] for p in kernel.params if p.is_constexpr}
+    kinds = {p.name: "constexpr" if p.is_constexpr else kind(given[p.name]) for p in kernel.params}
+    if (key := f"{kernel.__name__} {sorted(kinds.items())} {sorted(fixed.items())}") not in seen:
+        seen.add(key)
+        source = ASTSource(fn=kernel, signature=kinds, constexprs=fixed)
+        print(kernel.__name__, len(triton.compile(source, target=HOPPER, options=options).asm["cubin"]))
+
+
+def kind(value: Any) -> str:
+    return TYPES[value.dtype] if torch.is_tensor(value) else "i32"
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    triton.runtime.jit.JITFunction.run = compile_instead
+    backend.has_kernel = lambda tensor: True
+    pieces.LONGEST = 4
+    edges = crowd()
+    for dtype, normalise, f in (
+        (torch.float32, Rows(), identity),
+        (torch.float64, Both(squareplus), Leaky(0.2)),
+    ):
+        p, z, a = torch.zeros(9, 2, 4, dtype=dtype), torch.zeros(9, 8, dtype=dtype), torch.zeros(47, 2, dtype=dtype)
+        for x in (p, z, a):
+            x.requires_grad_()
+        attend(Pair(p, p, f), z, edges, normalise=normalise).sum().backward()
+        (aggregate(a, p, edges).sum() + edge_dot(p, p, edges).sum() + collect(a, edges).sum()).backward()
+
+
+if __name__ == "__main__":
+    main()

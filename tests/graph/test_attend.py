@@ -1,0 +1,201 @@
+"""Attention in one piece against loops and against plain operations: values, derivatives, extremes."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from checks import GRAPHS, NORMALISERS, alone, crowd, dense, normal, ragged, weights_by_loops
+from torch import Tensor
+
+from beltrami.graph import (
+    Both,
+    Columns,
+    Edges,
+    Leaky,
+    Normaliser,
+    Pair,
+    Rows,
+    attend,
+    exponential,
+    identity,
+    softmax,
+    squared_distance,
+    squareplus,
+)
+from beltrami.graph.ops import attention, backend
+
+close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
+graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
+normalisers = pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
+
+
+def inputs(nodes: int, heads: int = 3, device: str = "cpu") -> tuple[Tensor, Tensor, Tensor]:
+    """p, q (nodes, heads, 2) and z (nodes, 3)."""
+    p, q = (normal(nodes, heads, 2, seed=s).to(device).requires_grad_() for s in (1, 2))
+    return p, q, normal(nodes, 3, seed=3).to(device).requires_grad_()
+
+
+def with_derivatives(
+    edges: Edges, device: str, normalise: Normaliser, *, heads: int = 3, f: attention.Activation = identity
+) -> tuple[Tensor, ...]:
+    p, q, z = inputs(edges.num_nodes, heads, device)
+    out = attend(Pair(p, q, f), z, edges.to(device), normalise=normalise)
+    return (out, *torch.autograd.grad((out * normal(*out.shape, seed=7).to(device)).sum(), (p, q, z)))
+
+
+def agree(run: Callable[[], tuple[Tensor, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ``run`` gives with kernels is what it gives without."""
+    found = run()
+    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    for x, y in zip(found, run(), strict=True):
+        close(x, y)
+
+
+@graphs
+@normalisers
+def test_attention_is_the_mean_over_heads_of_normalised_weights(edges: Edges, normalise: Normaliser) -> None:
+    p, q, z = (x.detach() for x in inputs(edges.num_nodes))
+    weights = weights_by_loops(lambda i, j, h: float(p[i, h] @ q[j, h]), edges, normalise, heads=3)
+    close(attend(Pair(p, q), z, edges, normalise=normalise), dense(weights, edges) @ z)
+
+
+def test_the_activation_comes_between_the_dot_product_and_the_link() -> None:
+    edges = ragged()
+    p, q, z = (x.detach() for x in inputs(6))
+    for f in (identity, exponential, Leaky(0.3), torch.tanh):
+
+        def score(i: int, j: int, h: int, f: attention.Activation = f) -> float:
+            return float(f(p[i, h] @ q[j, h]))
+
+        weights = weights_by_loops(score, edges, Rows(), heads=3)
+        close(attend(Pair(p, q, f), z, edges, normalise=Rows()), dense(weights, edges) @ z)
+
+
+def test_the_pair_of_a_distance_has_it_as_its_score() -> None:
+    edges, (p, q, _) = ragged(), inputs(6)
+    score = squared_distance(p, q, start=torch.tensor(0.7, dtype=torch.float64)).score(edges)
+    close(score, 0.7 - 0.5 * (p[edges.i] - q[edges.j]).square().sum(-1))
+    close(squared_distance(p, q).score(edges), score - 0.7)
+
+
+@normalisers
+def test_kernels_equal_the_loops(kernels: str, normalise: Normaliser) -> None:
+    edges = ragged(weighted=True)
+    p, q, z = (x.detach() for x in inputs(6))
+    weights = weights_by_loops(lambda i, j, h: float(p[i, h] @ q[j, h]), edges, normalise, heads=3)
+    pair = Pair(p.to(kernels), q.to(kernels))
+    close(attend(pair, z.to(kernels), edges.to(kernels), normalise=normalise).cpu(), dense(weights, edges) @ z)
+
+
+@pytest.mark.parametrize(
+    ("normalise", "f", "heads"),
+    [
+        (Rows(softmax), identity, 1),
+        (Rows(softmax), exponential, 8),
+        (Rows(squareplus), Leaky(0.2), 3),
+        (Columns(softmax), Leaky(0.2), 2),
+        (Columns(squareplus), identity, 1),
+        (Both(softmax), identity, 3),
+        (Both(squareplus), exponential, 2),
+    ],
+    ids=repr,
+)
+def test_kernels_equal_plain_operations_on_a_graph_with_hubs(
+    kernels: str, normalise: Normaliser, f: attention.Activation, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(lambda: with_derivatives(crowd(), kernels, normalise, heads=heads, f=f), monkeypatch)
+
+
+@normalisers
+@pytest.mark.parametrize("edges", [GRAPHS["bare"], alone(loop=False), alone(loop=True)], ids=["bare", "alone", "loop"])
+def test_kernels_know_graphs_of_next_to_nothing(
+    kernels: str, normalise: Normaliser, edges: Edges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(lambda: with_derivatives(edges, kernels, normalise), monkeypatch)
+
+
+@pytest.mark.parametrize("link", [softmax, squareplus])
+@pytest.mark.parametrize("scale", [1e-9, 1e4, 1e20, 1e200])
+def test_scores_of_any_size_do_no_harm(
+    kernels: str, link: Callable[[Tensor], Tensor], scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> tuple[Tensor, ...]:
+        p, q, z = (x.detach() for x in inputs(4, 1, kernels))
+        return (attend(Pair(scale * p, q), z, GRAPHS["kite"].to(kernels), normalise=Rows(link)),)
+
+    assert bool(torch.isfinite(run()[0]).all())
+    agree(run, monkeypatch)
+
+
+@pytest.mark.parametrize("normalise", [Rows(), Both(squareplus)], ids=repr)
+def test_second_derivatives_equal_those_of_plain_operations(
+    kernels: str, normalise: Normaliser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> tuple[Tensor, ...]:
+        p, _, z = inputs(4, 1, kernels)
+        pair = Pair(p, (0.3 * z[:, None, :2]).sin())  # q from z, as diffusivities have it
+        out = attend(pair, z, GRAPHS["kite"].to(kernels), normalise=normalise)
+        first = torch.autograd.grad(out.sin().sum(), (p, z), create_graph=True)
+        second = torch.autograd.grad(first[0].square().sum() + first[1].square().sum(), (p, z))
+        return (*first, *second)
+
+    agree(run, monkeypatch)
+
+
+def test_gradients_reach_only_what_needs_them(kernels: str) -> None:
+    edges, (p, q, z) = GRAPHS["kite"].to(kernels), inputs(4, 2, kernels)
+    whole = torch.autograd.grad(attend(Pair(p, q), z, edges, normalise=Rows()).sin().sum(), (p, q, z))
+    alone = attend(Pair(p.detach(), q.detach()), z, edges, normalise=Rows()).sin().sum()
+    close(torch.autograd.grad(alone, z)[0], whole[2])
+    alone = attend(Pair(p, q.detach()), z.detach(), edges, normalise=Rows()).sin().sum()
+    close(torch.autograd.grad(alone, p, create_graph=True)[0], whole[0])
+
+
+def test_short_storage_rounds_what_is_gathered_and_nothing_else(kernels: str) -> None:
+    edges, (p, q, z) = ragged().to(kernels), (x.detach().float() for x in inputs(6, 2, kernels))
+    short = [x.bfloat16().double() for x in (p, q, z)]
+    found = attend(Pair(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
+    assert found.dtype == torch.float32
+    wanted = attend(Pair(short[0], short[1]), short[2], edges, normalise=Rows())
+    torch.testing.assert_close(found.double(), wanted, atol=1e-6, rtol=1e-6)
+
+
+def test_short_storage_is_for_derivatives_too(kernels: str) -> None:
+    edges, (p, q, z) = ragged().to(kernels), (x.detach().float().requires_grad_() for x in inputs(6, 2, kernels))
+    exact = torch.autograd.grad(attend(Pair(p, q), z, edges, normalise=Rows()).square().sum(), (p, q, z))
+    out = attend(Pair(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
+    for rounded, right in zip(torch.autograd.grad(out.square().sum(), (p, q, z)), exact, strict=True):
+        assert rounded.dtype == torch.float32
+        assert 0 < float((rounded - right).norm() / right.norm()) < 2e-2
+
+
+def test_attention_gives_the_same_bits_every_time(kernels: str) -> None:
+    edges, (p, q, z) = crowd().to(kernels), (x.detach().float().requires_grad_() for x in inputs(9, 1, kernels))
+
+    def once() -> tuple[Tensor, ...]:
+        out = attend(Pair(p, q), z, edges, normalise=Rows())
+        return (out, *torch.autograd.grad(out.square().sum(), (p, q, z)))
+
+    assert all(torch.equal(x, y) for x, y in zip(once(), once(), strict=True))
+
+
+@pytest.mark.parametrize("odd", ["activation", "normaliser", "link", "weight", "width"])
+def test_what_has_no_kernel_takes_plain_operations(kernels: str, odd: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Half(Rows):
+        def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
+            return super().log_total(log_weight, edges) + 1
+
+    edges, (p, q, z) = ragged(weighted=True).to(kernels), inputs(6, 1, kernels)
+    normalise: Normaliser = Half() if odd == "normaliser" else Rows(torch.sin) if odd == "link" else Rows()
+    if odd == "weight":
+        assert edges.weight is not None
+        edges.weight.requires_grad_()
+    if odd == "width":
+        monkeypatch.setattr(attention, "WIDEST", 4)
+    pair = Pair(p, q, torch.tanh if odd == "activation" else identity)
+    assert "_Attend" not in str(attend(pair, z, edges, normalise=normalise).grad_fn)
+    monkeypatch.undo()
+    wanted = normalise(pair.score(edges), edges)[:, 0]
+    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    close(attend(pair, z, edges, normalise=normalise), dense(wanted, edges) @ z)
