@@ -51,7 +51,7 @@ def _spmm(
         tl.store(partial + place.to(tl.int64) * (H * K) + channel, total, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["entries"])
 def _sddmm(
     row, index, left, right, out, entries,
     H: tl.constexpr, K: tl.constexpr, E: tl.constexpr, HEADS: tl.constexpr, C: tl.constexpr, SUM: tl.constexpr,
@@ -73,7 +73,7 @@ def _sddmm(
     tl.store(out + entry[:, None] * H + head[None, :], tl.sum(acc, 2), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["pieces"])
 def _row_sums(
     row, start, stop, slot, edge, values, out, partial, pieces,
     D: tl.constexpr, R: tl.constexpr, E: tl.constexpr, C: tl.constexpr, SUM: tl.constexpr, INDIRECT: tl.constexpr,

@@ -10,7 +10,8 @@ from triton import next_power_of_2
 
 from beltrami.graph.edges import Compressed
 
-TILE = 1024  # numbers of a tile a warp pair holds
+TILE = 1024  # numbers of a tile: entries in flight times channels
+WARP = 512  # numbers of a tile a warp takes on
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,6 @@ class Task:
 
     @staticmethod
     def tile(width: int) -> dict[str, int]:
-        """Entries in flight and warps for tiles of this width: at least four entries, though registers fill up."""
-        entries = max(1, TILE // width) if width <= TILE // 4 else (4 if width <= TILE else 1)
-        return {"E": entries, "num_warps": 2 if entries * width <= TILE else 4}
+        """Entries in flight and warps for tiles of this width: four entries at least, unless they are very wide."""
+        entries = max(TILE // width, 4 if width <= 1024 else 1)
+        return {"E": entries, "num_warps": min(4, max(1, entries * width // WARP))}
