@@ -10,23 +10,21 @@ from beltrami.diffusivity import Gaussian
 from beltrami.errors import UnknownName
 from beltrami.experiment import RunConfig, override, run
 from beltrami.experiment.build import (
-    ADJOINTS,
     ENCODINGS,
     LINKS,
     NORMALISERS,
     OPTIMISERS,
     SCORES,
-    SOLVERS,
     build_costs,
     build_diffusivity,
     build_encoding,
     build_flow,
     build_model,
-    build_scheme,
     build_training,
     check_settings,
 )
 from beltrami.experiment.config import DiffusivityConfig, FlowConfig, PositionConfig
+from beltrami.experiment.stepping import ADJOINTS, SOLVERS, build_scheme
 from beltrami.flow import BeltramiFlow, HyperbolicFlow, LinearFlow
 from beltrami.geometry import PoincareBall
 from beltrami.joint import Joint

@@ -1,7 +1,7 @@
 """Build: the one place where names become objects."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
@@ -19,16 +19,16 @@ from beltrami.diffusivity import (
     constant,
     xavier,
 )
-from beltrami.errors import UnknownName
 from beltrami.experiment.config import (
     DiffusivityConfig,
     FlowConfig,
     PositionConfig,
     RunConfig,
-    SchemeConfig,
     TrainConfig,
 )
 from beltrami.experiment.mesh import build_stencil, thinned
+from beltrami.experiment.name import named
+from beltrami.experiment.stepping import EXPONENTIAL, build_scheme
 from beltrami.flow import BeltramiFlow, Cost, Flow, HyperbolicFlow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
 from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
@@ -44,30 +44,6 @@ from beltrami.position import (
     Progress,
     ReturnProbabilities,
 )
-from beltrami.scheme import (
-    PID,
-    RK4,
-    AdamsBashforth,
-    AdamsMoulton,
-    Adjoint,
-    Bosh3,
-    Checkpointed,
-    ConstantSteps,
-    Continuous,
-    Controller,
-    CrankNicolson,
-    Direct,
-    Dopri5,
-    Euler,
-    Exponential,
-    Heun,
-    ImplicitEuler,
-    Midpoint,
-    Scheme,
-    Solver,
-    TimeStepping,
-    TorchDiffEq,
-)
 from beltrami.train import Consistency, Horizon, Training, seeded
 from beltrami.train.fit import MakeOptimiser
 
@@ -75,18 +51,6 @@ T = TypeVar("T")
 
 LINKS = {"softmax": softmax, "squareplus": squareplus}
 NORMALISERS: dict[str, type[Normaliser]] = {"rows": Rows, "columns": Columns, "both": Both}
-SOLVERS: dict[str, Callable[[SchemeConfig], Solver]] = {
-    "euler": lambda config: Euler(),
-    "midpoint": lambda config: Midpoint(),
-    "heun": lambda config: Heun(),
-    "rk4": lambda config: RK4(),
-    "bosh3": lambda config: Bosh3(),
-    "dopri5": lambda config: Dopri5(),
-    "adams-bashforth": lambda config: AdamsBashforth(),
-    "adams-moulton": lambda config: AdamsMoulton(),
-    "implicit-euler": lambda config: ImplicitEuler(rtol=config.rtol / 10, atol=config.atol / 10),
-    "crank-nicolson": lambda config: CrankNicolson(rtol=config.rtol / 10, atol=config.atol / 10),
-}
 OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
@@ -106,23 +70,20 @@ ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None
         config.channels, walk_length=config.walk_length, tuned=config.tuned, progress=progress
     ),
 }
-TORCHDIFFEQ = "torchdiffeq:"  # and the name of one of its methods
-EXPONENTIAL = "exponential"
-ADJOINTS = ("direct", "checkpointed", "continuous")
 
 
 def build_encoding(config: PositionConfig, *, progress: Progress | None = None) -> Encoding | None:
     """The encoding by its name, which tells ``progress`` how far it is."""
-    return _named("position.encoding", config.encoding, ENCODINGS)(config, progress)
+    return named("position.encoding", config.encoding, ENCODINGS)(config, progress)
 
 
 def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric | None = None) -> Diffusivity:
-    normalise = _named("diffusivity.over", config.over, NORMALISERS)(_named("diffusivity.link", config.link, LINKS))
+    normalise = named("diffusivity.over", config.over, NORMALISERS)(named("diffusivity.link", config.link, LINKS))
     starts = {"xavier": xavier, "constant": constant(config.start_value)}
     common: dict[str, Any] = {
         "heads": config.heads,
         "normalise": normalise,
-        "start": _named("diffusivity.start", config.start, starts),
+        "start": named("diffusivity.start", config.start, starts),
     }
     scores: dict[str, Callable[[], Diffusivity]] = {
         "uniform": lambda: RandomWalk(normalise),
@@ -133,7 +94,7 @@ def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric
         "gaussian": lambda: Gaussian(joint, metric=metric, heads=config.heads, normalise=normalise),
         "additive": lambda: Additive(joint.channels, config.width, **common),
     }
-    return _named("diffusivity.score", config.score, scores)()
+    return named("diffusivity.score", config.score, scores)()
 
 
 def build_flow(config: FlowConfig, diffusivity: Diffusivity, joint: Joint) -> Flow:
@@ -147,49 +108,12 @@ def build_flow(config: FlowConfig, diffusivity: Diffusivity, joint: Joint) -> Fl
 
 
 def build_metric(config: FlowConfig) -> PoincareBall | None:
-    return _named("flow.positions", config.positions, {"flat": None, "hyperbolic": PoincareBall()})
+    return named("flow.positions", config.positions, {"flat": None, "hyperbolic": PoincareBall()})
 
 
 def build_costs(config: FlowConfig) -> list[Cost]:
     costs: list[Cost] = [Kinetic(config.kinetic)] if config.kinetic else []
     return [*costs, JacobianNorm(config.jacobian)] if config.jacobian else costs
-
-
-def build_scheme(config: SchemeConfig) -> TimeStepping:
-    if config.solver.startswith(TORCHDIFFEQ):
-        return _torchdiffeq(config)
-    if config.solver == EXPONENTIAL:
-        return _exponential(config)
-
-    def stepping(solver: str, dt: float | None, adjoint: Adjoint) -> Scheme:
-        controller: Controller = PID(rtol=config.rtol, atol=config.atol) if dt is None else ConstantSteps(dt)
-        return Scheme(_named("scheme.solver", solver, SOLVERS)(config), controller, adjoint, max_steps=config.max_steps)
-
-    adjoints: dict[str, Callable[[], Adjoint]] = {
-        "direct": Direct,
-        "checkpointed": Checkpointed,
-        "continuous": lambda: Continuous(
-            None if config.backward is None else stepping(config.backward, config.backward_dt, Direct())
-        ),
-    }
-    return stepping(config.solver, config.dt, _named("scheme.adjoint", config.adjoint, adjoints)())
-
-
-def _exponential(config: SchemeConfig) -> Exponential:
-    if config.dt is not None:
-        raise ValueError(f"`scheme.solver=exponential` takes no steps; got dt={config.dt}: set `scheme.dt=null` too.")
-    if config.adjoint != "direct":
-        raise ValueError(
-            "`scheme.solver=exponential` has an exact gradient of its own; "
-            f"got adjoint={config.adjoint}: set `scheme.adjoint=direct` too."
-        )
-    return Exponential(rtol=config.rtol, atol=config.atol)
-
-
-def _torchdiffeq(config: SchemeConfig) -> TorchDiffEq:
-    adjoint = _named("scheme.adjoint of torchdiffeq", config.adjoint, {"direct": Direct(), "continuous": Continuous()})
-    method = config.solver.removeprefix(TORCHDIFFEQ)
-    return TorchDiffEq(method, rtol=config.rtol, atol=config.atol, step_size=config.dt, adjoint=adjoint)
 
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
@@ -249,13 +173,7 @@ def build_training(config: TrainConfig) -> Training:
 
 
 def _optimiser(config: TrainConfig) -> MakeOptimiser:
-    make = _named("train.optimiser", config.optimiser, OPTIMISERS)
+    make = named("train.optimiser", config.optimiser, OPTIMISERS)
     if not (config.lr > 0 and math.isfinite(config.lr)):
         raise ValueError(f"`train.lr` must be positive; got {config.lr}.")
     return lambda groups: make(groups, lr=config.lr)
-
-
-def _named(kind: str, name: str, known: Mapping[str, T]) -> T:
-    if name not in known:
-        raise UnknownName(kind, name, known)
-    return known[name]

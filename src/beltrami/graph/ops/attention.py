@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.func import debug_unwrap
 from torch.nn import functional as F
 
 from beltrami.graph.edges import Edges
@@ -88,7 +89,8 @@ def _fused(pair: Pair, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
     fixed = edges.weight is None or not edges.weight.requires_grad
     narrow = max(pair.p.shape[1] * pair.p.shape[2], z.shape[1]) <= WIDEST // 2
     some = min(z.numel(), pair.p.numel()) > 0
-    return known and plain and fixed and narrow and some and pair.p.dtype == z.dtype and backend.has_kernel(z)
+    alone = debug_unwrap(z) is z and debug_unwrap(pair.p) is pair.p  # no batch of torch.func.vmap
+    return alone and known and plain and fixed and narrow and some and pair.p.dtype == z.dtype and backend.has_kernel(z)
 
 
 class _Attend(Function):
