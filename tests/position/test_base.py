@@ -9,7 +9,7 @@ from checks import RANDOM_ENCODINGS, check_random_encoding, crooked
 from torch import Tensor
 
 from beltrami.graph import Edges
-from beltrami.position import PPR, DeepWalk, Encoding
+from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,12 @@ def test_dataclasses_are_described_by_their_fields() -> None:
 def test_what_has_no_plain_description_is_refused() -> None:
     with pytest.raises(ValueError, match="dataclasses and other encodings; `inner` is a Generator"):
         Wrapped(torch.Generator()).describe()
+
+
+@pytest.mark.parametrize("encoding", [PPR(), Heat(time=1.0), LaplacianEigenvectors(1)], ids=lambda e: type(e).__name__)
+def test_an_encoding_by_a_symmetric_kernel_refuses_a_directed_graph(encoding: Encoding) -> None:
+    one_way = Edges.build(torch.tensor([[0, 1, 2], [1, 2, 3]]), num_nodes=4)
+    uneven = Edges.build(torch.tensor([[0, 1], [1, 0]]), num_nodes=4, weight=torch.tensor([1.0, 2.0]))
+    for edges in (one_way, uneven):
+        with pytest.raises(ValueError, match=f"{type(encoding).__name__} needs an undirected graph, both directions"):
+            encoding(edges)

@@ -143,6 +143,24 @@ def pointers(index: Tensor, rows: int) -> Tensor:
     return torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
 
 
+def check_undirected(edges: Edges, *, needed_by: str) -> None:
+    """Refuse a graph that is not its own mirror image, weights included; edges that stand there twice are added up."""
+    back = edges.columns.edge.long()
+    here, there = edges.i * edges.num_nodes + edges.j, (edges.j * edges.num_nodes + edges.i)[back]  # both ascending
+    mirrored = torch.equal(here, there)
+    if mirrored and edges.weight is not None:
+        pairs, place = here.unique_consecutive(return_inverse=True)
+        none = edges.weight.new_zeros(len(pairs))
+        mirrored = torch.allclose(
+            none.index_add(0, place, edges.weight), none.index_add(0, place, edges.weight[back]), atol=0
+        )
+    if not mirrored:
+        raise ValueError(
+            f"{needed_by} needs an undirected graph, both directions of every edge with equal weight, "
+            f"and this one is directed; make it undirected with `Symmetric()` or `beltrami.data.undirected`."
+        )
+
+
 def _check_weight(weight: Tensor, num_edges: int) -> None:
     if weight.shape != (num_edges,):
         raise ValueError(f"`weight` must have one value per edge, ({num_edges},); got {tuple(weight.shape)}.")

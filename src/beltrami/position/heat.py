@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph import Edges
+from beltrami.graph.edges import check_undirected
 from beltrami.graph.kernel import heat
 from beltrami.position.base import Encoding, Progress
 from beltrami.position.kernel import check_top, kernel_rows
@@ -37,5 +38,6 @@ class Heat(Encoding):
         self.progress = progress
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
+        check_undirected(edges, needed_by="Heat")
         kernel = partial(heat, time=self.time)
         return kernel_rows(edges, kernel, top=self.top, what="Heat", progress=self.progress)

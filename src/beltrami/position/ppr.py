@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph import Edges
+from beltrami.graph.edges import check_undirected
 from beltrami.graph.kernel import pagerank
 from beltrami.position.base import Encoding, Progress
 from beltrami.position.kernel import check_top, kernel_rows
@@ -35,5 +36,6 @@ class PPR(Encoding):
         self.progress = progress
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
+        check_undirected(edges, needed_by="PPR")
         kernel = partial(pagerank, restart=self.restart)
         return kernel_rows(edges, kernel, top=self.top, what="PPR", progress=self.progress)

@@ -7,6 +7,7 @@ from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from beltrami.graph import Edges
+from beltrami.graph.edges import check_undirected
 from beltrami.graph.kernel import symmetric_weights
 from beltrami.position.base import Encoding
 
@@ -33,6 +34,7 @@ class LaplacianEigenvectors(Encoding):
         self.channels = channels
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
+        check_undirected(edges, needed_by="LaplacianEigenvectors")
         n, wanted = edges.num_nodes, self.channels + 1
         if wanted >= n:
             raise ValueError(
