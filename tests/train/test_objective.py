@@ -92,6 +92,25 @@ def test_passes_come_to_agree_where_consistency_is_asked_for() -> None:
     assert apart[1] < 0.9 * apart[0]
 
 
+def test_the_weight_rises_over_the_ramp() -> None:
+    assert [Consistency(1.0, 2, ramp=4).share(epoch) for epoch in range(1, 7)] == [0.25, 0.5, 0.75, 1, 1, 1]
+    assert Consistency(1.0, 2).share(1) == 1
+    model = small_blend(dropout=0.5).train()
+    inputs = model.prepare(TOY.x, TOY.edge_index)
+    losses = []
+    for epoch in (1, 4):
+        for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
+            dropout.calls.zero_()  # the same masks again
+        descend = Descent(model, inputs, TOY.y, TOY.split.train, Consistency(2.0, 2, ramp=4))
+        descend.begin(epoch)
+        losses.append(float(descend()))
+    for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
+        dropout.calls.zero_()
+    whole = objective(model, inputs, NODES, TOY.y[NODES], Consistency(2.0, 2))
+    cost = float(Consistency(2.0, 2)(torch.stack([output.logits for output in whole.outputs])))
+    assert losses[1] - losses[0] == pytest.approx(0.75 * cost, abs=1e-5)
+
+
 def test_dropped_nodes_start_at_zero_and_the_others_are_scaled_up() -> None:
     model = small_blend()
     model.node_dropout = Dropout(0.5, rows=True)
@@ -104,8 +123,16 @@ def test_dropped_nodes_start_at_zero_and_the_others_are_scaled_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"weight": -1.0}, {"passes": 0}, {"temperature": 0.0}, {"temperature": 1.5}, {"weight": float("nan")}]
+    "bad",
+    [
+        {"weight": -1.0},
+        {"passes": 0},
+        {"temperature": 0.0},
+        {"temperature": 1.5},
+        {"weight": float("nan")},
+        {"ramp": -1},
+    ],
 )
 def test_bad_consistency_is_refused(bad: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"Consistency needs `weight` at least 0, `passes` at least 1"):
+    with pytest.raises(ValueError, match=r"Consistency needs `weight` and `ramp` at least 0"):
         Consistency(**bad)  # type: ignore[arg-type]

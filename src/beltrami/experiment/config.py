@@ -157,6 +157,7 @@ class TrainConfig:
     consistency: float = 0.0
     passes: int = 1
     temperature: float = 0.5
+    ramp: int = 0
 
 
 @dataclass(frozen=True)

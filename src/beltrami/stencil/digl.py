@@ -26,7 +26,7 @@ class TopK(Fixed):
     A node's own entry is mostly the largest and counts among the k, as in DIGL: it becomes a self-loop. Rows choose
     for themselves, so an edge need not have its reverse; ``Chain(TopK(k), Symmetric())`` gives it one of its weight.
     Exact up to 4096 nodes; beyond that by push, in time O(n), where about one entry in a hundred may differ. Push is
-    some twenty times quicker where numba is installed (``beltrami[fast]``).
+    compiled, and quicker, where numba is installed (``beltrami[fast]``).
 
     Args:
         k: entries in each row; fewer where a component is smaller.
@@ -57,7 +57,7 @@ class Threshold(Fixed):
 
     The degree follows the graph, where :class:`TopK` gives every node the same: hubs, whose walk is spread thin, may
     keep little. A node's own entry becomes a self-loop. Exact up to 4096 nodes, by push beyond, where an entry within
-    about 1e-5 of ``least`` may be taken for the other side, in one direction alone.
+    about 1e-4 of ``least`` may be taken for the other side, in one direction alone.
 
     Args:
         least: the smallest value that makes an edge; DIGL's epsilon, about 1e-4 to 1e-2.

@@ -25,10 +25,15 @@ class Descent:
         self.nodes = train.nonzero()[:, 0]  # once: to count a mask is to wait for the device
         self.y = y[self.nodes]
         self.stats = Stats()
+        self.share = torch.ones((), device=y.device)  # on the device, where a recorded step reads it
+
+    def begin(self, epoch: int) -> None:
+        """Before the step of an epoch, counted from 1."""
+        self.share.fill_(self.consistency.share(epoch))
 
     def __call__(self) -> Tensor:
         self.model.zero_grad(set_to_none=True)
-        step = objective(self.model, self.inputs, self.nodes, self.y, self.consistency)
+        step = objective(self.model, self.inputs, self.nodes, self.y, self.consistency, share=self.share)
         step.loss.backward()
         self.stats = Stats()
         for output in step.outputs:

@@ -125,6 +125,7 @@ class _Program:
         self.val = _shares([split.val for split in splits], dtype)
         self.stats = Stats()
         self.steps = 0
+        self.share = torch.ones((), device=y.device)
         self._descend: Callable[[], Tensor] | None = None
 
     def step(self) -> list[float]:
@@ -132,9 +133,10 @@ class _Program:
         self.stack.make.train()
         if self._descend is None:
             self._descend = self._recorded() if self._capturable() else self._descent
+        self.steps += 1
+        self.share.fill_(self.training.consistency.share(self.steps))
         losses = self._descend()
         self.optimiser.step()
-        self.steps += 1
         if self.training.average:
             self.judged.lean_towards(self.stack, 1.0 if self.steps == 1 else 1 - self.training.average)
         found: list[float] = losses.tolist()
@@ -191,7 +193,7 @@ class _Program:
         logits = torch.stack([output.logits for output in outputs])
         entropies = F.cross_entropy(logits.movedim(-1, 1), self.y.expand(len(outputs), -1), reduction="none")
         loss = (entropies @ shares).mean() + torch.stack([output.cost for output in outputs]).mean()
-        return loss + consistency(logits) if consistency.weight else loss
+        return loss + self.share * consistency(logits) if consistency.weight else loss
 
     def _recorded(self) -> Captured[Tensor]:
         with torch.enable_grad():

@@ -108,6 +108,7 @@ def fit(
     for number in range(1, training.epochs + 1):
         looking = number % training.look_every == 0 or number == training.epochs
         try:
+            descent.begin(number)
             loss = _step(model, descend, optimiser, number)
             total.add(descent.stats)
             reading = validate(average.update(), inputs, y, split, horizon=training.horizon if looking else at_end)

@@ -24,18 +24,25 @@ class Consistency:
         weight: w; 0 for cross-entropy alone.
         passes: K; each costs a solve. With one, the node should be as sure as its own sharpened answer.
         temperature: :math:`\tau` in (0, 1]; the smaller, the nearer the target is to one class.
+        ramp: epochs over which w rises from nothing. Before a model knows anything, its passes agree best on one class
+            for all nodes; with few classes it may stay there.
     """
 
     weight: float = 0.0
     passes: int = 1
     temperature: float = 0.5
+    ramp: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.weight < float("inf") or self.passes < 1 or not 0 < self.temperature <= 1:
+        if not 0 <= self.weight < float("inf") or self.passes < 1 or not 0 < self.temperature <= 1 or self.ramp < 0:
             raise ValueError(
-                "Consistency needs `weight` at least 0, `passes` at least 1 and `temperature` above 0 and at most 1; "
-                f"got {self.weight}, {self.passes}, {self.temperature}."
+                "Consistency needs `weight` and `ramp` at least 0, `passes` at least 1, `temperature` above 0 and at most "
+                f"1; got {self.weight}, {self.ramp}, {self.passes}, {self.temperature}."
             )
+
+    def share(self, epoch: int) -> float:
+        """The part of w that counts in an epoch, counted from 1."""
+        return min(1.0, epoch / self.ramp) if self.ramp else 1.0
 
     def __call__(self, logits: Tensor) -> Tensor:
         """(K, n, classes) -> the cost."""
@@ -52,8 +59,10 @@ class Objective:
     outputs: list[Output]
 
 
-def objective(model: BLEND, inputs: Inputs, nodes: Tensor, y: Tensor, consistency: Consistency) -> Objective:
-    """The mean over passes of running costs and cross-entropy, plus consistency.
+def objective(
+    model: BLEND, inputs: Inputs, nodes: Tensor, y: Tensor, consistency: Consistency, *, share: Tensor | float = 1.0
+) -> Objective:
+    """The mean over passes of running costs and cross-entropy, plus the given share of consistency.
 
     Shapes:
         ``nodes`` (k,), those with labels; ``y`` (k,), their classes.
@@ -62,5 +71,5 @@ def objective(model: BLEND, inputs: Inputs, nodes: Tensor, y: Tensor, consistenc
     losses = [F.cross_entropy(output.logits[nodes], y) + output.cost for output in outputs]
     loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
     if consistency.weight:
-        loss = loss + consistency(torch.stack([output.logits for output in outputs]))
+        loss = loss + share * consistency(torch.stack([output.logits for output in outputs]))
     return Objective(loss, outputs)
