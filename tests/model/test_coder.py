@@ -63,6 +63,21 @@ def test_sparse_and_dense_inputs_send_the_same_gradient_to_the_weights() -> None
         assert torch.allclose(dense, sparse, rtol=1e-10)
 
 
+def test_hidden_layer_is_rectified_dropped_and_mapped_again() -> None:
+    with seeded(0):
+        x, encoder = half_zero(), Encoder(20, 3, dropout=0.5, hidden=7)
+    assert encoder.second is not None
+    first, last = encoder.linear, encoder.second[2]
+    expected = nn.functional.linear(
+        torch.relu(nn.functional.linear(x, first.weight, first.bias)), last.weight, last.bias
+    )
+    assert torch.allclose(encoder.eval()(x), expected, atol=1e-4)
+    assert torch.allclose(encoder(Sparse.of(x)), expected, atol=1e-4)
+    assert not torch.equal(encoder.train()(x), encoder(x))
+    with pytest.raises(ValueError, match=r"Encoder needs a `hidden` layer of one channel or more; got 0"):
+        Encoder(20, 3, hidden=0)
+
+
 def test_decoder_rectifies_then_maps() -> None:
     with seeded(0):
         decoder, z = Decoder(4, 3), torch.randn(5, 4)

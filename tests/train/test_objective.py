@@ -106,7 +106,8 @@ def test_the_weight_rises_over_the_ramp() -> None:
         losses.append(float(descend()))
     for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
         dropout.calls.zero_()
-    whole = objective(model, inputs, NODES, TOY.y[NODES], Consistency(2.0, 2))
+    with torch.no_grad():
+        whole = objective(model, inputs, NODES, TOY.y[NODES], Consistency(2.0, 2))
     cost = float(Consistency(2.0, 2)(torch.stack([output.logits for output in whole.outputs])))
     assert losses[1] - losses[0] == pytest.approx(0.75 * cost, abs=1e-5)
 

@@ -132,7 +132,7 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
     )
     dropout = config.model.input_dropout
     return BLEND(
-        Encoder(features, joint.feat, dropout=dropout),
+        Encoder(features, joint.feat, dropout=dropout, hidden=config.model.hidden),
         evolution,
         Decoder(joint.channels, num_classes, dropout=config.model.dropout),
         phi=Encoder(positions, joint.pos, dropout=dropout) if positions else None,

@@ -47,6 +47,7 @@ class ModelConfig:
 
     pos: int = 16
     feat: int = 64
+    hidden: int | None = None
     dropout: float = 0.0
     input_dropout: float = 0.5
     node_dropout: float = 0.0

@@ -36,8 +36,8 @@ class Consistency:
     def __post_init__(self) -> None:
         if not 0 <= self.weight < float("inf") or self.passes < 1 or not 0 < self.temperature <= 1 or self.ramp < 0:
             raise ValueError(
-                "Consistency needs `weight` and `ramp` at least 0, `passes` at least 1, `temperature` above 0 and at most "
-                f"1; got {self.weight}, {self.ramp}, {self.passes}, {self.temperature}."
+                "Consistency needs `weight` and `ramp` at least 0, `passes` at least 1, `temperature` above 0 and at "
+                f"most 1; got {self.weight}, {self.ramp}, {self.passes}, {self.temperature}."
             )
 
     def share(self, epoch: int) -> float:
