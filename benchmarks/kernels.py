@@ -271,32 +271,25 @@ def gat_layer(gat: Any, edge_index: Tensor, z: Tensor) -> Tensor:
     return out
 
 
-def two_passes(p: Tensor, q: Tensor, z: Tensor, *, edges: Edges) -> Tensor:
-    """Attention over rows with the sums first, as it is over columns."""
-    from beltrami.graph.ops.kernels import forward
-
-    task = attention._task(p, z, attention.identity, edges, Rows())
-    sums = forward.log_sums(task, edges.rows, p, q)
-    return forward.weighted_sum(task, edges.rows, p, q, (sums, None), z)
-
-
 def measure_variants(bench: Bench, name: str, edges: Edges, random: Draw) -> None:
-    """Other tiles, other numbers of warps, and two passes where one would do."""
-    from beltrami.graph.ops.kernels import product, task
+    """Other tiles, other numbers of warps, and states that are carried along or not."""
+    from beltrami.graph.ops.kernels import forward, product, task
 
     n, m = edges.num_nodes, edges.num_edges
     heads = (random(n, 8, 16), random(n, 8, 16), random(n, 80))
+    one = (random(n, 1, 64), random(n, 1, 64), heads[2])
     run, moved = partial(attended, edges=edges, normalise=Rows()), 4.0 * m * 211
-    with torch.no_grad():
-        whole = partial(two_passes, edges=edges)
-        bench.time((name, "attend 8x16, two passes", "fused"), whole, [x.detach() for x in heads], moved=moved)
-    for tile, warp in ((512, 512), (1024, 256), (1024, 1024), (2048, 512), (2048, 1024)):
+    with patch.object(forward, "CARRIED", 1024):
+        bench.time((name, "attend 8x16, carried", "fused"), run, heads, moved=moved)
+    with patch.object(forward, "CARRIED", 0):
+        bench.time((name, "attend 1x64, not carried", "fused"), run, one, moved=4.0 * m * 147)
+    for tile, warp in ((512, 256), (1024, 512), (1024, 1024), (2048, 1024)):
         with patch.object(task, "TILE", tile), patch.object(task, "WARP", warp):
             label = f"attend 8x16, tile {tile}, {warp} a warp"
             bench.time((name, label, "fused"), run, heads, moved=moved)
             bench.time((name, label + " and back", "fused"), both_ways(run), heads)
     a, z = random(m).detach(), random(n, 64).detach()
-    for tile, warps in ((512, 1), (512, 2), (1024, 1), (1024, 4), (2048, 2), (2048, 4)):
+    for tile, warps in ((256, 1), (512, 2), (1024, 1), (1024, 2), (2048, 4)):
         with patch.object(product, "TILE", tile), patch.object(product, "WARPS", warps):
             label = f"d=64, tile {tile}, {warps} warps"
             sums, dots = partial(aggregate, edges=edges), partial(edge_dot, edges=edges)

@@ -47,6 +47,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(pieces, "LONGEST", 4)
     monkeypatch.setattr(product, "TILE", 16)
     monkeypatch.setattr("beltrami.graph.ops.kernels.task.TILE", 16)
+    monkeypatch.setattr("beltrami.graph.ops.kernels.forward.CARRIED", 4)  # one head of four channels
     monkeypatch.setattr(backend, "has_kernel", lambda _: True)
     where: str = request.param
     return where

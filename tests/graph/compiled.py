@@ -26,6 +26,7 @@ from beltrami.graph import (
     squareplus,
 )
 from beltrami.graph.ops import backend
+from beltrami.graph.ops.kernels import forward
 
 TYPES = {torch.float32: "*fp32", torch.float64: "*fp64", torch.bfloat16: "*bf16", torch.int32: "*i32"}
 HOPPER = GPUTarget("cuda", 90, 32)
@@ -55,10 +56,12 @@ def main() -> None:
     backend.has_kernel = lambda tensor: True
     pieces.LONGEST = 4
     edges = crowd()
-    for dtype, normalise, f in (
-        (torch.float32, Rows(), identity),
-        (torch.float64, Both(squareplus), Leaky(0.2)),
+    for dtype, normalise, f, carried in (
+        (torch.float32, Rows(), identity, 128),
+        (torch.float32, Rows(), identity, 0),
+        (torch.float64, Both(squareplus), Leaky(0.2), 128),
     ):
+        forward.CARRIED = carried
         p, z, a = torch.zeros(9, 2, 4, dtype=dtype), torch.zeros(9, 8, dtype=dtype), torch.zeros(47, 2, dtype=dtype)
         for x in (p, z, a):
             x.requires_grad_()

@@ -107,6 +107,11 @@ def test_kernels_equal_plain_operations_on_a_graph_with_hubs(
     agree(lambda: with_derivatives(crowd(), kernels, normalise, heads=heads, f=f), monkeypatch)
 
 
+def test_several_heads_may_carry_the_states_along(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beltrami.graph.ops.kernels.forward.CARRIED", 1024)
+    agree(lambda: with_derivatives(crowd(), kernels, Rows(), heads=3), monkeypatch)
+
+
 @normalisers
 @pytest.mark.parametrize("edges", [GRAPHS["bare"], alone(loop=False), alone(loop=True)], ids=["bare", "alone", "loop"])
 def test_kernels_know_graphs_of_next_to_nothing(

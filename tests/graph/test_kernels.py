@@ -66,6 +66,9 @@ def test_pieces_cover_every_row_once_and_in_order(longest: int) -> None:
         slots = found.slot[found.row == row].tolist()
         assert slots == list(range(int(found.split_ptr[s]), int(found.split_ptr[s + 1])))
     assert all(found.slot[found.row == row].tolist() == [-1] for row in range(7) if row not in split)
+    assert found.split_bounds[3].tolist() == list(range(found.num_slots))
+    for whole, part in zip(found.bounds, found.split_bounds, strict=True):
+        assert torch.equal(part, whole[found.slot >= 0])
 
 
 def test_the_graph_of_this_file_has_rows_of_many_pieces(kernels: str) -> None:

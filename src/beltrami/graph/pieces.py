@@ -1,6 +1,7 @@
 """Rows of a sparse pattern cut into pieces of bounded length, so that no long row keeps the others waiting."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -30,6 +31,17 @@ class Pieces:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    @property
+    def bounds(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """``row``, ``start``, ``stop`` and ``slot`` of every piece."""
+        return self.row, self.start, self.stop, self.slot
+
+    @cached_property
+    def split_bounds(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The same of the pieces of split rows alone."""
+        split = (self.slot >= 0).nonzero()[:, 0]
+        return self.row[split], self.start[split], self.stop[split], self.slot[split]
 
 
 def cut(ptr: Tensor, *, longest: int | None = None) -> Pieces:

@@ -13,9 +13,8 @@ from torch import Tensor
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops.kernels.product import join, slots
 from beltrami.graph.ops.kernels.score import heads_of_many, heads_of_one, log_slope, log_weight, of_many, of_one
-from beltrami.graph.ops.kernels.task import Task
+from beltrami.graph.ops.kernels.task import Task, Totals
 
-Totals = tuple[Tensor | None, Tensor | None]
 Couple = tuple[Tensor, Tensor]  # of the row's own side, and of the other
 
 

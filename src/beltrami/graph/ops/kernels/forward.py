@@ -1,7 +1,8 @@
 """Attention on the GPU, forwards: score, normalise and aggregate without storing anything on the edges.
 
-Over rows, one pass: each lane keeps the largest logarithm it has met, its sum and its weighted states, rescaled when a
-larger one comes; lanes and pieces are put together at the end, in a fixed order. Otherwise two passes, the sums first.
+Each lane keeps the largest logarithm it has met and its sum, rescaled when a larger one comes; lanes and pieces are put
+together at the end, in a fixed order. Over rows, a program with few heads carries the weighted states along; with many,
+which would not fit its registers, it goes along its row again while that is in the cache. Sums over columns come first.
 """
 
 import torch
@@ -12,7 +13,9 @@ from torch import Tensor
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops.kernels.product import join, slots
 from beltrami.graph.ops.kernels.score import heads_of_many, heads_of_one, log_weight, of_many
-from beltrami.graph.ops.kernels.task import Task
+from beltrami.graph.ops.kernels.task import Task, Totals
+
+CARRIED = 128  # weighted states a lane may carry along, heads times channels
 
 
 @triton.jit
@@ -110,14 +113,41 @@ def _weighted_sum(
     row, start, stop, slot, index, edge, weight, own, other, own_total, other_total, z, out, partial,
     H: tl.constexpr, W: tl.constexpr, D: tl.constexpr, HEADS: tl.constexpr, C: tl.constexpr, Z: tl.constexpr,
     SHAPE: tl.constexpr, SLOPE: tl.constexpr, SQUAREPLUS: tl.constexpr, WEIGHTED: tl.constexpr, SUM: tl.constexpr,
-    OWN: tl.constexpr, OTHER: tl.constexpr, E: tl.constexpr,
+    OWN: tl.constexpr, OTHER: tl.constexpr, FIND: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """Aggregation with weights divided by totals that are known, of the row's own node, the others', or both."""
+    """Aggregation with weights divided by the totals of the row's own node, the others', or both.
+
+    FIND: the own totals of rows of one piece are not known yet; they are found first, and stored.
+    """
     piece = tl.program_id(0)
     i, begin, end = tl.load(row + piece), tl.load(start + piece), tl.load(stop + piece)
     head, channel = tl.arange(0, HEADS), tl.arange(0, Z)
+    place = tl.load(slot + piece)
     p = heads_of_one(own, i, H, W, HEADS, C).to(SUM)
-    here = tl.load(own_total + i.to(tl.int64) * H + head, mask=head < H, other=0.0) if OWN else tl.zeros((HEADS,), SUM)
+    at_home = own_total + i.to(tl.int64) * H + head
+    here = tl.zeros((HEADS,), SUM)
+    if OWN:
+        here = tl.load(at_home, mask=head < (tl.where(place < 0, 0, H) if FIND else H), other=0.0)
+    if FIND:
+        top = tl.full((E, HEADS), float("-inf"), SUM)
+        summed = tl.zeros((E, HEADS), SUM)
+        for at in range(begin, tl.where(place < 0, end, begin), E):
+            entry = at + tl.arange(0, E)
+            there = entry < end
+            j = tl.load(index + entry, mask=there, other=0)
+            e = tl.load(edge + entry, mask=there, other=0)
+            x = tl.sum(p[None, :, :] * heads_of_many(other, j, there, H, W, HEADS, C).to(SUM), 2)
+            lw = log_weight(x, e, there, weight, SHAPE, SLOPE, SQUAREPLUS, WEIGHTED)
+            higher = tl.maximum(top, lw)
+            base = tl.where(higher == float("-inf"), 0.0, higher)
+            summed = summed * tl.exp(top - base) + tl.exp(lw - base)
+            top = higher
+        highest = tl.max(top, 0)
+        base = tl.where(highest == float("-inf"), 0.0, highest)
+        sums = tl.sum(summed * tl.exp(top - base[None, :]), 0)
+        found = highest + tl.log(tl.where(sums > 0, sums, 1.0))
+        here = tl.where(place < 0, found, here)
+        tl.store(at_home, found, mask=head < tl.where(place < 0, H, 0))
     acc = tl.zeros((E, Z), SUM)
     for at in range(begin, end, E):
         entry = at + tl.arange(0, E)
@@ -131,7 +161,6 @@ def _weighted_sum(
         a = tl.sum(tl.where((head < H)[None, :], tl.exp(lw), 0.0), 1) / H
         acc += a[:, None] * of_many(z, j, there, D, Z).to(SUM)
     total = tl.sum(acc, 0)
-    place = tl.load(slot + piece)
     if place < 0:
         tl.store(out + i.to(tl.int64) * D + channel, total, mask=channel < D)
     else:
@@ -140,7 +169,13 @@ def _weighted_sum(
 
 def attend_rows(task: Task, pattern: Compressed, own: Tensor, other: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     """Means over the edges of each row, (n, d), and the logarithms of the sums of weights, (n, h), in one pass."""
-    return _one_pass(task, pattern, own, other, z, d=z.shape[1])
+    d = z.shape[1]
+    if task.padded_heads * task.width(d) <= CARRIED:
+        return _one_pass(task, pattern, own, other, z, d=d)
+    log_sum = z.new_empty(len(pattern.ptr) - 1, task.heads, dtype=task.sum_dtype)
+    if pattern.pieces.num_slots:
+        _one_pass(task, pattern, own, other, own, d=0, log_sum=log_sum)
+    return weighted_sum(task, pattern, own, other, (log_sum, None), z, find=True), log_sum
 
 
 def log_sums(task: Task, pattern: Compressed, own: Tensor, other: Tensor) -> Tensor:
@@ -149,33 +184,37 @@ def log_sums(task: Task, pattern: Compressed, own: Tensor, other: Tensor) -> Ten
 
 
 def weighted_sum(
-    task: Task, pattern: Compressed, own: Tensor, other: Tensor, totals: tuple[Tensor | None, Tensor | None], z: Tensor
+    task: Task, pattern: Compressed, own: Tensor, other: Tensor, totals: Totals, z: Tensor, *, find: bool = False
 ) -> Tensor:
-    """Sum over each row of the weights, divided by totals (n, h) known, times the states; (n, d) -> (n, d)."""
+    """Sum over each row of the weights, divided by totals (n, h), times the states; (n, d) -> (n, d).
+
+    With ``find``, the own totals are known of split rows alone, and are written for the others.
+    """
     d, pieces = z.shape[1], pattern.pieces
     out = z.new_empty(len(pattern.ptr) - 1, d, dtype=task.dtype)
     partial = slots(pattern, d, like=out)
     with torch.cuda.device_of(z):
         _weighted_sum[(len(pieces),)](
             *task.walk(pattern), own, other, *task.known(totals, own), z, out, partial,
-            **task.constants(d), **task.sides(totals), **task.tile(max(task.pair_width, task.width(d))),
+            **task.constants(d), **task.sides(totals), **task.tile(max(task.pair_width, task.width(d))), FIND=find,
         )  # fmt: skip
     return join(pattern, partial, out)
 
 
 def _one_pass(
-    task: Task, pattern: Compressed, own: Tensor, other: Tensor, z: Tensor, *, d: int
+    task: Task, pattern: Compressed, own: Tensor, other: Tensor, z: Tensor, *, d: int, log_sum: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    pieces, rows = pattern.pieces, len(pattern.ptr) - 1
+    """Given ``log_sum``, those of split rows alone are found and written there."""
+    pieces, rows, split = pattern.pieces, len(pattern.ptr) - 1, log_sum is not None
     out = z.new_empty(rows, d, dtype=task.dtype)
-    log_sum = z.new_empty(rows, task.heads, dtype=task.sum_dtype)
-    part_out = slots(pattern, task.heads * d, like=out)
-    part_sum = slots(pattern, task.heads, like=out)
+    log_sum = z.new_empty(rows, task.heads, dtype=task.sum_dtype) if log_sum is None else log_sum
+    part_out, part_sum = (slots(pattern, task.heads * k, like=out) for k in (d, 1))
     tile = task.tile(max(task.pair_width, task.padded_heads * task.width(d)))
     with torch.cuda.device_of(z):
-        _attend_rows[(len(pieces),)](
-            *task.walk(pattern), own, other, z, out, log_sum, part_out, part_sum, **task.constants(d), **tile
-        )
+        _attend_rows[(pieces.num_slots if split else len(pieces),)](
+            *task.walk(pattern, split=split), own, other, z, out, log_sum, part_out, part_sum,
+            **task.constants(d), **tile,
+        )  # fmt: skip
         if pieces.num_slots:
             constants = {k: v for k, v in task.constants(d).items() if k in ("H", "D", "HEADS", "Z", "SUM")}
             _join_rows[(len(pieces.split_row),)](

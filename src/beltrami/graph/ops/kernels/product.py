@@ -16,10 +16,10 @@ from triton import cdiv, next_power_of_2
 
 from beltrami.graph.edges import Compressed
 
-TILE = 1024  # numbers of a tile: entries in flight times channels
+TILE = 512  # numbers of a tile: entries in flight times channels
 WIDEST = 256  # channels of a tile; wider states take several programs a piece
 MOST_HEADS = 16  # of a tile; more of them take several programs an entry
-WARPS = 2
+WARPS = 1  # a row is short: many small programs hide each other's waiting
 
 
 @triton.jit
@@ -114,7 +114,7 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     c = min(next_power_of_2(h * k), WIDEST)
     with torch.cuda.device_of(dense):
         _spmm[len(pieces), cdiv(h * k, c)](
-            pieces.row, pieces.start, pieces.stop, pieces.slot, pattern.index, pattern.edge,
+            *pieces.bounds, pattern.index, pattern.edge,
             values.contiguous(), dense.contiguous(), out, partial,
             H=h, K=k, E=max(1, TILE // c), C=c, SUM=wide(dense), num_warps=WARPS,
         )  # fmt: skip
@@ -145,8 +145,7 @@ def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
     if out.numel() == 0:
         return out
     partial = slots(pattern, d, like=values)
-    bounds = (pieces.row, pieces.start, pieces.stop, pieces.slot)
-    _launch_row_sums(bounds, pattern.edge, values.contiguous(), out, partial)
+    _launch_row_sums(pieces.bounds, pattern.edge, values.contiguous(), out, partial)
     return join(pattern, partial, out)
 
 

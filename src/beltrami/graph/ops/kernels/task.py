@@ -10,8 +10,9 @@ from triton import next_power_of_2
 
 from beltrami.graph.edges import Compressed
 
-TILE = 1024  # numbers of a tile: entries in flight times channels
+TILE = 512  # numbers of a tile: entries in flight times channels
 WARP = 512  # numbers of a tile a warp takes on
+Totals = tuple[Tensor | None, Tensor | None]  # of the row's own side, and of the other
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,10 @@ class Task:
         """Channels of a state in a tile."""
         return int(next_power_of_2(max(1, d)))
 
-    def walk(self, pattern: Compressed) -> tuple[Tensor, ...]:
-        """What a program needs to walk along its piece."""
-        pieces = pattern.pieces
-        weight = pieces.row if self.weight is None else self.weight
-        return pieces.row, pieces.start, pieces.stop, pieces.slot, pattern.index, pattern.edge, weight
+    def walk(self, pattern: Compressed, *, split: bool = False) -> tuple[Tensor, ...]:
+        """What a program needs to walk along its piece: of all pieces, or of those of split rows alone."""
+        bounds = pattern.pieces.split_bounds if split else pattern.pieces.bounds
+        return *bounds, pattern.index, pattern.edge, pattern.ptr if self.weight is None else self.weight
 
     def constants(self, d: int) -> dict[str, Any]:
         return {
@@ -69,13 +69,13 @@ class Task:
         }
 
     @staticmethod
-    def known(totals: tuple[Tensor | None, Tensor | None], other: Tensor) -> tuple[Tensor, Tensor]:
+    def known(totals: Totals, other: Tensor) -> tuple[Tensor, Tensor]:
         """The totals, with something to point at in the place of those that are not there."""
         own_total, other_total = totals
         return other if own_total is None else own_total, other if other_total is None else other_total
 
     @staticmethod
-    def sides(totals: tuple[Tensor | None, Tensor | None]) -> dict[str, bool]:
+    def sides(totals: Totals) -> dict[str, bool]:
         return {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}
 
     @staticmethod
