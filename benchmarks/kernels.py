@@ -25,7 +25,20 @@ from torch import Tensor
 
 from beltrami.diffusivity import ScaledDot
 from beltrami.flow import BeltramiFlow, LinearFlow
-from beltrami.graph import Both, Edges, Normaliser, Pair, Rows, aggregate, attend, edge_dot
+from beltrami.graph import (
+    Both,
+    Columns,
+    Edges,
+    Normaliser,
+    Pair,
+    Rows,
+    aggregate,
+    attend,
+    edge_dot,
+    pieces,
+    softmax,
+    squareplus,
+)
 from beltrami.graph.ops import attention, backend, sparse
 
 SIZES = {"cora": (2485, 5069), "computers": (13381, 245778), "ogbn-arxiv": (169343, 1157799)}
@@ -297,6 +310,36 @@ def measure_variants(bench: Bench, name: str, edges: Edges, random: Draw) -> Non
             bench.time((name, "edge_dot " + label, "kernel"), dots, (z, z), moved=4.0 * m * 131)
 
 
+def measure_pieces(bench: Bench, name: str, edges: Edges, random: Draw) -> None:
+    """Rows cut into shorter and longer pieces."""
+    n, m = edges.num_nodes, edges.num_edges
+    a, z, p, q = random(m), random(n, 80), random(n, 8, 16), random(n, 8, 16)
+    for longest in (32, 64, 256, 1024):
+        with patch.object(pieces, "LONGEST", longest):
+            again = Edges.build(edges.edge_index, num_nodes=n)
+            sums, whole = partial(aggregate, edges=again), partial(attended, edges=again, normalise=Rows())
+            bench.time((name, f"aggregate d=80, pieces of {longest}", "kernel"), sums, (a.detach(), z.detach()))
+            bench.time((name, f"attend 8x16 and back, pieces of {longest}", "fused"), both_ways(whole), (p, q, z))
+
+
+def measure_double(bench: Bench, name: str, edges: Edges, random: Draw) -> None:
+    """Double precision, for its errors more than its times."""
+    n, m = edges.num_nodes, edges.num_edges
+    p, q, z, a = (random(*shape).detach().double() for shape in ((n, 8, 16), (n, 8, 16), (n, 80), (m,)))
+    runs: list[tuple[str, str, Callable[..., Tensor], tuple[Tensor, ...]]] = [
+        ("double: aggregate", "kernel", partial(aggregate, edges=edges), (a, z)),
+        ("double: edge_dot", "kernel", partial(edge_dot, edges=edges), (p, q)),
+        *(
+            (f"double: attend {by}", "fused", partial(attended, edges=edges, normalise=by), (p, q, z))
+            for by in (Rows(squareplus), Columns(softmax), Both(squareplus))
+        ),
+    ]
+    for operation, path, run, inputs in runs:
+        leaves = [x.clone().requires_grad_() for x in inputs]
+        right = None if bench.clock.late() else exactly(both_ways(run), *leaves)
+        bench.time((name, operation + " and back", path), both_ways(run), leaves, right=right)
+
+
 def copy_bandwidth(clock: Clock) -> float:
     """Bytes read and written a second by a large copy."""
     x = torch.randn(2**28 if clock.cuda else 2**16, device="cuda" if clock.cuda else "cpu")
@@ -320,7 +363,7 @@ def table(rows: list[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, default=85.0, help="no measurement begins after this")
+    parser.add_argument("--seconds", type=float, default=75.0, help="no measurement begins after this")
     parser.add_argument("--smoke", action="store_true", help="on the CPU, at toy size")
     options = parser.parse_args()
     device = "cpu" if options.smoke else "cuda"
@@ -333,8 +376,9 @@ def main() -> None:
 
     sizes = TOY if options.smoke else SIZES
     graphs = {k: Edges.build(power_law(*size), num_nodes=size[0]).to(device) for k, size in sizes.items()}
-    stages = [(m, name) for name in reversed(graphs) for m in (measure_attention, measure_layers, measure_products)]
-    stages.insert(3, (measure_variants, list(graphs)[-1]))
+    each = (measure_attention, measure_layers, measure_products, measure_pieces)
+    stages = [(measure, name) for name in reversed(graphs) for measure in each]
+    stages[4:4] = [(measure_variants, list(graphs)[-1]), (measure_double, next(iter(graphs)))]
     trouble = []
     for measure, name in stages:
         try:

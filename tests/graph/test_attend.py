@@ -99,7 +99,7 @@ def test_kernels_equal_the_loops(kernels: str, normalise: Normaliser) -> None:
         (Both(softmax), identity, 3),
         (Both(squareplus), exponential, 2),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", repr(value)),
 )
 def test_kernels_equal_plain_operations_on_a_graph_with_hubs(
     kernels: str, normalise: Normaliser, f: attention.Activation, heads: int, monkeypatch: pytest.MonkeyPatch

@@ -116,7 +116,7 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
         _spmm[len(pieces), cdiv(h * k, c)](
             *pieces.bounds, pattern.index, pattern.edge,
             values.contiguous(), dense.contiguous(), out, partial,
-            H=h, K=k, E=max(1, TILE // c), C=c, SUM=wide(dense), num_warps=WARPS,
+            H=h, K=k, E=min(32, max(1, TILE // c)), C=c, SUM=wide(dense), num_warps=WARPS,
         )  # fmt: skip
     return join(pattern, partial, out)
 

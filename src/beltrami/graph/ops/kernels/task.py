@@ -80,6 +80,6 @@ class Task:
 
     @staticmethod
     def tile(width: int) -> dict[str, int]:
-        """Entries in flight and warps for tiles of this width: four entries at least, unless they are very wide."""
-        entries = max(TILE // width, 4 if width <= 1024 else 1)
+        """Entries in flight and warps for tiles of this width: from four, unless they are very wide, to 32."""
+        entries = min(32, max(TILE // width, 4 if width <= 1024 else 1))
         return {"E": entries, "num_warps": min(4, max(1, entries * width // WARP))}
