@@ -163,7 +163,7 @@ def test_short_storage_rounds_what_is_gathered_and_nothing_else(kernels: str) ->
     found = attend(Pair(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
     assert found.dtype == torch.float32
     wanted = attend(Pair(short[0], short[1]), short[2], edges, normalise=Rows())
-    torch.testing.assert_close(found.double(), wanted, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(found.double(), wanted, atol=5e-6, rtol=5e-6)  # single precision; bf16 would be 4e-3
 
 
 def test_short_storage_is_for_derivatives_too(kernels: str) -> None:
