@@ -35,7 +35,7 @@ seen: set[str] = set()
 
 def compile_instead(kernel: Any, *values: Any, grid: Any, warmup: bool, **named: Any) -> None:
     """In the place of a launch."""
-    options = {"num_warps": named.pop("num_warps"), "enable_fp_fusion": True}
+    options = {name: named.pop(name) for name in ("num_warps", "enable_fp_fusion")}
     names = [parameter.name for parameter in kernel.params]
     given = dict(zip(names, values, strict=False)) | named
     fixed = {(names.index(p.name),): given[p.name] for p in kernel.params if p.is_constexpr}

@@ -19,6 +19,7 @@ from beltrami.graph.edges import Compressed
 TILE = 512  # numbers of a tile: entries in flight times channels
 WIDEST = 256  # channels of a tile; wider states take several programs a piece
 MOST_HEADS = 16  # of a tile; more of them take several programs an entry
+FUSION = {"enable_fp_fusion": True}  # multiply and add in one instruction: said aloud, since defaults differ
 WARPS = 1  # a row is short: many small programs hide each other's waiting
 
 
@@ -116,7 +117,7 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
         _spmm[len(pieces), cdiv(h * k, c)](
             *pieces.bounds, pattern.index, pattern.edge,
             values.contiguous(), dense.contiguous(), out, partial,
-            H=h, K=k, E=min(32, max(1, TILE // c)), C=c, SUM=wide(dense), num_warps=WARPS,
+            H=h, K=k, E=min(32, max(1, TILE // c)), C=c, SUM=wide(dense), num_warps=WARPS, **FUSION,
         )  # fmt: skip
     return join(pattern, partial, out)
 
@@ -133,7 +134,7 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
     with torch.cuda.device_of(left):
         _sddmm[cdiv(len(out), e), cdiv(h, heads)](
             pattern.row, pattern.index, left.contiguous(), right.contiguous(), out, len(out),
-            H=h, K=k, E=e, HEADS=heads, C=c, SUM=wide(left), num_warps=WARPS,
+            H=h, K=k, E=e, HEADS=heads, C=c, SUM=wide(left), num_warps=WARPS, **FUSION,
         )  # fmt: skip
     return out
 
@@ -179,5 +180,5 @@ def _launch_row_sums(
     with torch.cuda.device_of(values):
         _row_sums[cdiv(pieces, r), cdiv(d, c)](
             *bounds, bounds[0] if edge is None else edge, values, out, partial, pieces,
-            D=d, R=r, E=e, C=c, SUM=wide(values), INDIRECT=edge is not None, num_warps=WARPS,
+            D=d, R=r, E=e, C=c, SUM=wide(values), INDIRECT=edge is not None, num_warps=WARPS, **FUSION,
         )  # fmt: skip

@@ -9,6 +9,7 @@ from torch import Tensor
 from triton import next_power_of_2
 
 from beltrami.graph.edges import Compressed
+from beltrami.graph.ops.kernels.product import FUSION
 
 TILE = 512  # numbers of a tile: entries in flight times channels
 WARP = 512  # numbers of a tile a warp takes on
@@ -82,4 +83,4 @@ class Task:
     def tile(width: int) -> dict[str, int]:
         """Entries in flight and warps for tiles of this width: from four, unless they are very wide, to 32."""
         entries = min(32, max(TILE // width, 4 if width <= 1024 else 1))
-        return {"E": entries, "num_warps": min(4, max(1, entries * width // WARP))}
+        return {"E": entries, "num_warps": min(4, max(1, entries * width // WARP)), **FUSION}
