@@ -112,6 +112,29 @@ def test_several_heads_may_carry_the_states_along(kernels: str, monkeypatch: pyt
     agree(lambda: with_derivatives(crowd(), kernels, Rows(), heads=3), monkeypatch)
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_tiles_are_right_at_their_full_size(kernels: str, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(backend, "has_kernel", lambda _: True)
+    agree(lambda: with_derivatives(crowd(), kernels, Rows(), heads=heads), monkeypatch)
+
+
+@pytest.mark.gpu
+@normalisers
+@pytest.mark.parametrize("heads", [1, 8])
+def test_kernels_are_right_on_a_graph_of_some_size(
+    normalise: Normaliser, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(0, 2000, (2, 24000), generator=generator)
+    edge_index[1, :3000] = 7  # a hub that receives
+    edge_index[0, 3000:5000] = 11  # and one that sends
+    edges = Edges.build(edge_index, num_nodes=2000)
+    agree(lambda: with_derivatives(edges, "cuda", normalise, heads=heads), monkeypatch)
+
+
 @normalisers
 @pytest.mark.parametrize("edges", [GRAPHS["bare"], alone(loop=False), alone(loop=True)], ids=["bare", "alone", "loop"])
 def test_kernels_know_graphs_of_next_to_nothing(
