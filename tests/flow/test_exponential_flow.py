@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from checks import GRAPHS, NORMALISERS, by_parameters, dense, kite, make, normal, ragged
+from checks import GRAPHS, NORMALISERS, by_parameters, crooked, dense, kite, make, normal, ragged
 from torch import Tensor
 from torch.autograd import gradcheck
 from toy import small_blend, two_cliques
@@ -40,7 +40,8 @@ def bound_to(edges: Edges, normalise: Normaliser, z0: Tensor) -> LinearField:
 
 def matrix(f: LinearField) -> Tensor:
     """B: the weights, and a one for each node that stands still."""
-    return dense(f.a, f.edges) + torch.diag((~f.anchored).double())
+    still = torch.zeros(f.edges.num_nodes, 1).double() if f.idle is None else f.idle.double()
+    return dense(f.a, f.edges) + torch.diag(still[:, 0])
 
 
 def exact(f: LinearField, z0: Tensor, t: float) -> Tensor:
@@ -183,3 +184,27 @@ def test_running_costs_are_refused() -> None:
     costed = Costed(LinearFlow(make("ScaledDot")).bind(z0, kite()), [Kinetic(0.1)], z0)
     with pytest.raises(ValueError, match=r"Costed is not one: .* leave out running costs"):
         solve(costed, costed.join(z0), (0.0, 1.0), TIGHT)
+
+
+@normalisers
+@pytest.mark.parametrize("rtol", [1e-3, 1e-6])
+def test_without_a_look_the_sum_keeps_its_tolerance(normalise: Normaliser, rtol: float) -> None:
+    """A batch of fields with rates from slow to fast, which nobody may look at, against the matrix exponential."""
+    rates = torch.tensor([0.01, 0.3, 0.99], dtype=torch.float64)
+    for edges in (kite(), crooked(), ragged(), crowd(seed=0)):
+        z = normal(edges.num_nodes, 5)
+        f = bound_to(edges, normalise, z)
+
+        def field(rate: Tensor, f: LinearField = f) -> LinearField:
+            idle = None if f.idle is None else f.idle[:, 0]
+            return LinearField(f.a.detach(), f.edges, idle=idle, alpha=rate, source=f.source, norm=f.norm)
+
+        ends = torch.func.vmap(lambda rate: solve(field(rate), z, (0.0, 18.0), Exponential(rtol, 0.0)).ys[-1])(rates)  # noqa: B023
+        for end, rate in zip(ends, rates, strict=True):
+            error = mean_norm((end - exact(field(rate), z, 18.0)).detach(), f.norm)
+            assert float(error) <= rtol * float(mean_norm(z, f.norm))
+
+
+def test_edges_know_whether_all_are_mutual() -> None:
+    assert kite().mutual
+    assert not ragged().mutual

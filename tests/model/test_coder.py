@@ -68,6 +68,7 @@ def test_hidden_layer_is_rectified_dropped_and_mapped_again() -> None:
         x, encoder = half_zero(), Encoder(20, 3, dropout=0.5, hidden=7)
     assert encoder.second is not None
     first, last = encoder.linear, encoder.second[2]
+    assert isinstance(last, nn.Linear)
     expected = nn.functional.linear(
         torch.relu(nn.functional.linear(x, first.weight, first.bias)), last.weight, last.bias
     )

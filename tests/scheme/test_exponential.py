@@ -26,6 +26,9 @@ class Dense(Linear):
     def product(self, y: Tensor) -> Tensor:
         return self.a.detach() @ y
 
+    def times(self, y: Tensor) -> Tensor:
+        return self.a @ y
+
     def transposed(self, y: Tensor) -> Tensor:
         return self.a.detach().T @ y
 

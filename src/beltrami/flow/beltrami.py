@@ -1,7 +1,6 @@
 """The graph Beltrami flow, with diffusivities evaluated along the way or frozen at the start."""
 
 import math
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -21,8 +20,8 @@ class LinearField(VectorField, Linear):
     Args:
         a: the weights of A on the edges, (m,).
         edges: the graph.
-        anchored: whether -z is present at each node, (n,); see ``Normaliser.anchored``.
-        alpha: the rate, a scalar, or None for one.
+        idle: the nodes that stand still, a mask (n,), or None where all move; see ``Normaliser.idle``.
+        alpha: the rate, a scalar of at most one, or None for one.
         source: b (n, d), or None for none.
         norm: p of the p-norm in which A does not expand; see ``Normaliser.norm``.
     """
@@ -32,15 +31,18 @@ class LinearField(VectorField, Linear):
         a: Tensor,
         edges: Edges,
         *,
-        anchored: Tensor,
+        idle: Tensor | None = None,
         alpha: Tensor | None = None,
         source: Tensor | None = None,
         norm: float = math.inf,
     ) -> None:
         self.a, self.edges, self.alpha, self.source, self.norm = a, edges, alpha, source, norm
-        self.anchored = anchored
+        self.mutual = edges.mutual
+        self.idle = None if idle is None else idle.to(a.dtype)[:, None]
         self.weights = a if alpha is None else alpha * a
-        self.own = anchored.to(a.dtype)[:, None] if alpha is None else alpha * anchored.to(a.dtype)[:, None]
+        self.own = None if alpha is None else alpha.clone()  # of its own: the weights depend on alpha as well
+        if self.idle is not None:
+            self.own = 1 - self.idle if alpha is None else alpha * (1 - self.idle)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -48,21 +50,19 @@ class LinearField(VectorField, Linear):
 
     def operator(self, z: Tensor) -> Tensor:
         r"""The linear part, :math:`\alpha (A - I) z`."""
-        return aggregate(self.weights, z, self.edges) - self.own * z
+        return aggregate(self.weights, z, self.edges) - (z if self.own is None else self.own * z)
 
     def product(self, y: Tensor) -> Tensor:
         return self._with_idle(aggregate(self.a.detach(), y, self.edges), y)
+
+    def times(self, y: Tensor) -> Tensor:
+        return self._with_idle(aggregate(self.a, y, self.edges), y)
 
     def transposed(self, y: Tensor) -> Tensor:
         return self._with_idle(aggregate(self.a.detach(), y, self.edges, transposed=True), y)
 
     def outer(self, p: Tensor, q: Tensor) -> Tensor:
         return edge_dot(p, q, self.edges)
-
-    @cached_property
-    def idle(self) -> Tensor | None:
-        """One at each node that stands still, (n, 1); None where every node moves, which is worth knowing."""
-        return None if bool(self.anchored.all()) else (~self.anchored).to(self.a.dtype)[:, None]
 
     def _with_idle(self, out: Tensor, y: Tensor) -> Tensor:
         return out if self.idle is None else torch.addcmul(out, self.idle, y)
@@ -137,8 +137,8 @@ class LinearFlow(Flow):
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
         alpha, source = _scalars(self.rate, self.source, z if start is None else start)
         a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
-        anchored = normalise.anchored(edges)
-        return LinearField(a, edges, anchored=anchored, alpha=alpha, source=source, norm=normalise.norm)
+        idle = normalise.idle(edges)
+        return LinearField(a, edges, idle=idle, alpha=alpha, source=source, norm=normalise.norm)
 
 
 def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -92,11 +92,11 @@ class Costed(VectorField):
         return z, (running.mean(-2) * weights).sum(-1)
 
     def __call__(self, t: float, state: Tensor) -> Tensor:
-        z = state[..., : -len(self.costs)]
         if not any(cost.differentiates for cost in self.costs):
-            return self._slope(t, z)
+            return self._slope(t, state[..., : -len(self.costs)])
         recording = torch.is_grad_enabled()
         with torch.enable_grad():
+            z = state[..., : -len(self.costs)]
             out = self._slope(t, z if z.requires_grad else z.detach().requires_grad_())
         return out if recording else out.detach()
 

@@ -92,6 +92,12 @@ class Edges:
     def device(self) -> torch.device:
         return self.j.device
 
+    @cached_property
+    def mutual(self) -> bool:
+        """Whether every edge has its reverse, whatever they weigh."""
+        rows, columns = self.rows, self.columns
+        return torch.equal(rows.ptr, columns.ptr) and torch.equal(rows.index, columns.index)
+
     def in_degree(self) -> Tensor:
         """Edges entering each node, (n,)."""
         return self.rows.ptr.diff()

@@ -97,7 +97,7 @@ def _push_all(walk: Walk, p: Tensor, r: Tensor) -> Tensor:
 def _product(walk: Walk, rows: Tensor) -> Tensor:
     """Rows times (1 - rho) S, (rows, n)."""
     pattern = Compressed(walk.ptr.int(), walk.index, torch.arange(len(walk.index), device=rows.device))
-    return backend.spmm(pattern, walk.step, rows.T.contiguous()).T
+    return backend.spmm(pattern, walk.step[:, None], rows.T.contiguous()[:, None])[:, 0].T
 
 
 def _spread(walk: Walk, out: Tensor, row: Tensor, node: Tensor, value: Tensor) -> Iterator[Tensor]:

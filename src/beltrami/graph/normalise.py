@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from beltrami.graph.edges import Edges
 from beltrami.graph.ops import collect, spread
 
 Link = Callable[[Tensor], Tensor]
+_IDLE: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
 
 
 def softmax(score: Tensor) -> Tensor:
@@ -66,6 +68,14 @@ class Normaliser(ABC):
     @abstractmethod
     def anchored(self, edges: Edges) -> Tensor:
         """Whether the flow A z - z holds the term -z at each node, (n,): not where a node has no edge to balance it."""
+
+    def idle(self, edges: Edges) -> Tensor | None:
+        """The nodes that are not anchored, a mask (n,); None where there are none, found out once for a graph."""
+        known = _IDLE.setdefault(edges, {})
+        if type(self) not in known:
+            anchored = self.anchored(edges)
+            known[type(self)] = None if bool(anchored.all()) else ~anchored
+        return known[type(self)]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({getattr(self.link, '__name__', repr(self.link))})"

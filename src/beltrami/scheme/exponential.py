@@ -6,11 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
-from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, refuse_second_derivative
+from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, refuse_second_derivative, unseen
+from beltrami.scheme.expansion import Expansion
 from beltrami.scheme.linear import Linear
-from beltrami.scheme.series import Series, expand, mean_norm
+from beltrami.scheme.series import Series, expand, expected, mean_norm, summands
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class Exponential(TimeStepping):
     transposed product a term, and one product of the edges for the weights. The vectors T_k(B) f(y0) are kept for it.
 
     Three waits for the device a solve, none of them once a term: for alpha and the sizes of y0 and f(y0) before the
-    first, for the sizes of vectors after eight terms and at the end.
+    first, for the sizes of vectors after eight terms and at the end. Where nobody may look, in a CUDA graph that is
+    being recorded or in a batch of ``torch.func.vmap``, the number of terms is that of the fastest rate and of a slope
+    up to three times the state (``expected``), and nothing is checked.
 
     Args:
         rtol: tolerance relative to the size of ``y0``.
@@ -51,6 +55,10 @@ class Exponential(TimeStepping):
                 f"atol={self.atol}."
             )
 
+    @property
+    def waits(self) -> bool:
+        return False
+
     def resume(self, stats: Stats) -> "Exponential":
         return self
 
@@ -60,16 +68,33 @@ class Exponential(TimeStepping):
                 f"Exponential solves linear fields alone, and {type(f).__name__} is not one: freeze the attention with "
                 "LinearFlow and leave out running costs, or use a Scheme such as Scheme(Dopri5(), PID(1e-4, 1e-6))."
             )
-        slope = f(ts[0], y0)
+        slope, span = f(ts[0], y0), ts[-1] - ts[0]
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
+        if debug_unwrap(slope) is not slope:
+            return self._batched(f, alpha, y0, slope, ts)
         with torch.no_grad():
-            series = self._series(f, alpha, y0, slope, ts[-1] - ts[0])
-        stats = Stats(evaluations=1 + series.products, accepted=1, last_dt=ts[-1] - ts[0])
-        spans = torch.tensor([t - ts[0] for t in ts[1:]], dtype=torch.float64, device=y0.device)
-        d = series.expansion.coefficients(alpha.double() * spans, size=series.size)
-        d = (spans[:, None] * d)[:, : series.count].to(y0.dtype)
+            series = self._blind(f, slope, span) if unseen(y0) else self._series(f, alpha, y0, slope, span)
+        stats = Stats(evaluations=1 + series.products, accepted=1, last_dt=span)
+        d = _coefficients(series.expansion, alpha, ts, series.size)[:, : series.count].to(y0.dtype)
         ys: Tensor = _Sum.apply(series, f, stats, y0, f.a, slope, d)  # type: ignore[no-untyped-call]
         return Solution(ys, stats)
+
+    def _blind(self, f: Linear, slope: Tensor, span: float) -> Series:
+        expansion, degree, size = expected(f, span, rtol=self.rtol or self.atol)
+        return Series(expansion, summands(f, slope, expansion, degree), size, math.nan, degree)
+
+    def _batched(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, ts: tuple[float, ...]) -> Solution:
+        """The same sum by operations that know batches, with their own derivatives."""
+        expansion, degree, size = expected(f, ts[-1] - ts[0], rtol=self.rtol or self.atol)
+        terms = [slope]
+        for k in range(degree):
+            following = f.times(terms[k])
+            if k and expansion.factor > 1.0:
+                following = expansion.factor * following - (expansion.factor - 1.0) * terms[k - 1]
+            terms.append(following)
+        d = _coefficients(expansion, alpha, ts, size)[:, : degree + 1].to(y0.dtype)
+        ys = y0 + torch.tensordot(d, torch.stack(terms), 1)
+        return Solution(torch.cat((y0[None], ys)), Stats(evaluations=1 + degree, accepted=1, last_dt=ts[-1] - ts[0]))
 
     def _series(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, span: float) -> Series:
         rate, size, speed = torch.stack(
@@ -83,6 +108,12 @@ class Exponential(TimeStepping):
         allowed = self.atol + self.rtol * size
         target = allowed / (span * speed) if speed > 0.0 else math.inf
         return expand(f, slope, rate * span, target=max(target, torch.finfo(torch.float64).eps))
+
+
+def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:
+    """What the terms are multiplied by at each time but the first, (len(ts) - 1, size), in double precision."""
+    spans = torch.tensor([t - ts[0] for t in ts[1:]], dtype=torch.float64, device=alpha.device)
+    return spans[:, None] * expansion.coefficients(alpha.double() * spans, size=size)
 
 
 class _Sum(torch.autograd.Function):

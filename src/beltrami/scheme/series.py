@@ -75,6 +75,28 @@ def _by_chebyshev(f: Linear, w: Tensor, s: float, target: float, *, limit: int) 
     return None, reached
 
 
+def expected(f: Linear, span: float, *, rtol: float) -> tuple[Expansion, int, int]:
+    r"""The expansion, its degree K and the number of coefficients to compute that serve without looking at any value.
+
+    The rate is taken to be the fastest, and the slope to be of at most three times the size of the state: so it is for
+    :math:`\alpha (B - I) y + \beta y` with a source of :math:`|\beta| \le 1`. The Chebyshev vectors are taken to
+    grow to twice their size at most; where B is not mutual powers of B are used instead, which never grow.
+    """
+    s, target = f.fastest * span, max(rtol / (3.0 * span), torch.finfo(torch.float64).eps)
+    expansion: Expansion = Chebyshev() if f.mutual else Taylor()
+    size = expansion.size(s)
+    p, q = expansion.bounds(s, size=size)
+    degree = _first((FIRST_GUESS if f.mutual else 1.0) * (p + q) <= target, above=0)
+    return expansion, len(p) - 1 if degree is None else degree, size
+
+
+def summands(f: Linear, w: Tensor, expansion: Expansion, degree: int) -> tuple[Tensor, ...]:
+    """The vectors w_0 = w to w_K, in blocks, without a graph."""
+    blocks = [w.detach()[None]]
+    _extend(blocks, expansion, f, degree)
+    return tuple(blocks)
+
+
 def mean_norm(x: Tensor, p: float) -> Tensor:
     """The p-norm as a mean over the values: their largest, their mean size, or its like in between."""
     norm: Tensor = torch.linalg.vector_norm(x, p)

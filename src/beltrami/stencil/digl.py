@@ -37,7 +37,6 @@ class TopK(Fixed):
     """
 
     def __init__(self, k: int, *, restart: float = 0.05) -> None:
-        super().__init__()
         if k < 1:
             raise ValueError(f"TopK needs `k` at least 1; got {k}.")
         _check_restart("TopK", restart)
@@ -47,8 +46,9 @@ class TopK(Fixed):
     def rewire(self, edges: Edges) -> Edges:
         check_undirected(edges, needed_by="TopK")
         looped = edges.with_loops(1.0)
-        if edges.num_nodes > SMALL:
-            return _as_edges(largest_entries(looped, restart=self.restart, top=self.k))
+        if edges.num_nodes > SMALL:  # one node after the other is no work for a GPU
+            kernel = largest_entries(looped.to("cpu"), restart=self.restart, top=self.k)
+            return _as_edges(kernel.to(edges.device))
         return _as_edges(top_entries(looped, partial(pagerank, restart=self.restart), top=self.k).t())
 
 
@@ -68,7 +68,6 @@ class Threshold(Fixed):
     """
 
     def __init__(self, least: float, *, restart: float = 0.05) -> None:
-        super().__init__()
         if not 0 < least < 1:
             raise ValueError(f"Threshold needs `least` between 0 and 1; got {least}.")
         _check_restart("Threshold", restart)
@@ -79,7 +78,8 @@ class Threshold(Fixed):
         check_undirected(edges, needed_by="Threshold")
         looped = edges.with_loops(1.0)
         if edges.num_nodes > SMALL:
-            return _as_edges(entries_above(looped, restart=self.restart, least=self.least))
+            kernel = entries_above(looped.to("cpu"), restart=self.restart, least=self.least)
+            return _as_edges(kernel.to(edges.device))
         kernel = top_entries(looped, partial(pagerank, restart=self.restart), top=None)
         return _as_edges(torch.where(kernel >= self.least, kernel, 0).to_sparse())
 

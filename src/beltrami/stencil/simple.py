@@ -29,7 +29,6 @@ class Loops(Fixed):
     """
 
     def __init__(self, weight: float = 1.0) -> None:
-        super().__init__()
         if not weight > 0:
             raise ValueError(f"Loops needs a positive `weight`; got {weight}. For none, use `Keep()`.")
         self.weight = weight

@@ -182,7 +182,7 @@ class _Program:
             parameter.grad = None
         self.stats = Stats()
         losses = self.stack.apply(self._loss, self.train)
-        losses.sum().backward()  # type: ignore[no-untyped-call]
+        losses.sum().backward()
         return losses.detach()
 
     def _loss(self, model: BLEND, shares: Tensor) -> Tensor:
