@@ -13,7 +13,8 @@ TIERS = (
     {"flow", "energy"},
     {"model", "image", "data"},
     {"train"},
-    {"experiment", "report", "estimator"},
+    {"experiment", "estimator"},
+    {"bench", "report"},
     {"cli"},
 )
 TIER = {room: tier for tier, rooms in enumerate(TIERS) for room in rooms}

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from beltrami.cli.bench import bench
 from beltrami.cli.option import Device, check_device, check_folder
 from beltrami.cli.space import encode, rewire
 from beltrami.errors import DataError, SolverError
@@ -115,6 +116,7 @@ def datasets() -> None:
 
 app.command()(encode)
 app.command()(rewire)
+app.command()(bench)
 
 
 def main() -> None:

@@ -1,0 +1,117 @@
+"""Case: one of the paper's seven graphs, or one of its size where the files are not at hand, ready to be timed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from beltrami.data import CATALOGUE, Dataset, Facts, available, load
+from beltrami.data.synthetic import power_law
+from beltrami.experiment import RunConfig, recipe
+from beltrami.experiment.build import build_model, build_training
+from beltrami.graph import Edges, Sparse
+from beltrami.model import BLEND, Inputs
+from beltrami.train import Consistency, Descent, seeded
+from beltrami.train.descent import recorded
+
+SIZES = ("cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", "ogbn-arxiv")
+PER_CLASS = 20
+WORDS = 30  # non-zeros in a row of made-up features that are words
+DENSE = ("ogbn-arxiv", "pubmed")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A graph with features, labels and training nodes on a device, and the settings of the paper's model for it."""
+
+    name: str
+    origin: str
+    dataset: Dataset
+    x: Tensor | Sparse
+    edges: Edges
+    train: Tensor
+    config: RunConfig
+
+    @staticmethod
+    def load(name: str, *, device: str) -> "Case":
+        at_hand = available(name).at_hand
+        data = load(name).largest_component() if at_hand else made_up(CATALOGUE[name])
+        inputs: Tensor | Sparse = data.x
+        if int(torch.count_nonzero(data.x)) < 0.1 * data.x.numel():
+            inputs = Sparse.of(data.x)
+        return Case(
+            name=name,
+            origin="real" if at_hand else "generated",
+            dataset=data.to(device),
+            x=inputs.to(device),
+            edges=Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device),
+            train=_some_of_each_class(data.y).to(device),
+            config=settings(name),
+        )
+
+    def model(self, config: RunConfig) -> tuple[BLEND, Inputs]:
+        """A fresh model, and what it runs on."""
+        with seeded(0):
+            model = build_model(config, features=self.x.shape[1], positions=0, num_classes=self.dataset.num_classes).to(
+                self.edges.device
+            )
+        return model, model.prepare(self.x, self.edges)
+
+    def step(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
+        """One step of training: forward, backward and the optimiser; ``record`` as ``Training`` has it."""
+        model, inputs = self.model(config)
+        consistency = Consistency(config.train.consistency, config.train.passes, config.train.temperature)
+        optimiser = build_training(config.train).optimiser([{"params": list(model.parameters())}])
+        descend = recorded(Descent(model, inputs, self.dataset.y, self.train, consistency), record=record)
+
+        def step() -> Tensor:
+            model.train()
+            loss = descend()
+            optimiser.step()
+            return loss
+
+        return step
+
+    def inference(self, config: RunConfig) -> Callable[[], Tensor]:
+        """Class scores of every node at the terminal time."""
+        model, inputs = self.model(config)
+
+        @torch.no_grad()
+        def infer() -> Tensor:
+            model.eval()
+            return model.run(inputs).logits
+
+        return infer
+
+
+def settings(name: str) -> RunConfig:
+    """The recipe's settings; positions are left out, since reading them is no part of the flow."""
+    config = recipe("blend", "computers" if name == "ogbn-arxiv" else name)
+    config = replace(config, dataset=name, position=replace(config.position, encoding="none"))
+    if name == "ogbn-arxiv":
+        config = replace(
+            config,
+            model=replace(config.model, feat=162),
+            diffusivity=replace(config.diffusivity, width=32, heads=2),
+            scheme=replace(config.scheme, time=3.676),
+        )
+    return config
+
+
+def made_up(facts: Facts) -> Dataset:
+    """A power-law graph of the same size, with features of the same width and kind."""
+    name = next(name for name, other in CATALOGUE.items() if other is facts)
+    data = power_law(facts.nodes, facts.edges, seed=0, features=facts.features, classes=facts.classes)
+    if name not in DENSE:
+        random = torch.Generator().manual_seed(0)
+        words = torch.randint(facts.features, (facts.nodes, WORDS), generator=random)
+        data = replace(data, x=torch.zeros(facts.nodes, facts.features).scatter_(1, words, 1.0))
+    return replace(data, name=name)
+
+
+def _some_of_each_class(y: Tensor) -> Tensor:
+    chosen = torch.zeros(len(y), dtype=torch.bool)
+    for c in range(int(y.max()) + 1):
+        chosen[(y == c).nonzero()[:PER_CLASS, 0]] = True
+    return chosen

@@ -1,0 +1,91 @@
+"""Kernels: the hot operations, forward and backward, by every path, and their bytes against the copy bandwidth."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from beltrami.bench.case import Case
+from beltrami.bench.clock import Clock, Work, copy_bandwidth
+from beltrami.bench.path import PATHS, going
+from beltrami.bench.report import Row
+from beltrami.graph import Edges, Pair, Rows, aggregate, attend, edge_dot
+
+CHANNELS, HEADS, WIDTH = 64, 4, 16
+
+
+def kernels(device: str, sizes: Sequence[str]) -> list[Row]:
+    """Seconds of each operation and of its derivative; bytes count a node's row once for each edge that reads it."""
+    bandwidth = copy_bandwidth(device)
+    rows = []
+    for size in sizes:
+        edges = Case.load(size, device=device).edges.with_loops(1.0)
+        for name, operation in _operations(edges).items():
+            rows.append({"size": size, "operation": name} | _measure(operation, device, bandwidth))
+    return rows
+
+
+class _Operation:
+    """A function of tensors that want gradients, and the bytes that it and its derivative move."""
+
+    def __init__(self, run: Callable[..., Tensor], *inputs: Tensor, forward: float, backward: float) -> None:
+        self.run, self.inputs = run, [x.requires_grad_() for x in inputs]
+        self.bytes = {"forward": forward, "backward": backward}
+
+    def works(self, path: str) -> dict[str, Work]:
+        with going(path):
+            out = self.run(*self.inputs)
+        gradient = torch.randn_like(out)
+
+        def forward() -> object:
+            with going(path), torch.no_grad():
+                return self.run(*self.inputs)
+
+        def backward() -> object:
+            with going(path):
+                return torch.autograd.grad(out, self.inputs, gradient, retain_graph=True)
+
+        return {"forward": forward, "backward": backward}
+
+
+def _operations(edges: Edges) -> dict[str, _Operation]:
+    n, m, d = edges.num_nodes, edges.num_edges, CHANNELS
+    draw = partial(torch.randn, device=edges.device)
+    read, written, once = 4.0 * m * d, 4.0 * n * d, 4.0 * m  # rows by edges, rows by nodes, a number an edge
+    scores = 4.0 * m * HEADS * WIDTH
+    return {
+        "aggregate": _Operation(
+            lambda a, z: aggregate(a, z, edges),
+            draw(m),
+            draw(n, d),
+            forward=read + written + 2 * once,
+            backward=3 * read + written + 4 * once,
+        ),
+        "edge_dot": _Operation(
+            lambda p, q: edge_dot(p, q, edges),
+            draw(n, d),
+            draw(n, d),
+            forward=2 * read + 2 * once,
+            backward=2 * read + 2 * written + 4 * once,
+        ),
+        "attend": _Operation(
+            lambda p, q, z: attend(Pair(p, q), z, edges, normalise=Rows()),
+            draw(n, HEADS, WIDTH),
+            draw(n, HEADS, WIDTH),
+            draw(n, d),
+            forward=read + scores + written + once,
+            backward=3 * read + 4 * scores + 3 * written + 4 * once,
+        ),
+    }
+
+
+def _measure(operation: _Operation, device: str, bandwidth: float) -> Row:
+    works = {f"{path}_{way}": work for path in PATHS for way, work in operation.works(path).items()}
+    taken = Clock(device, seconds=0.02).compare(works)
+    row: Row = {f"{name}_s": seconds for name, seconds in taken.items()}
+    for way, moved in operation.bytes.items():
+        row[f"{way}_gb"] = round(moved / 1e9, 4)
+        row[f"{way}_share_of_copy"] = round(moved / taken[f"ours_{way}"] / bandwidth, 3)
+        row[f"{way}_library_ratio"] = round(taken[f"ours_{way}"] / taken[f"library_{way}"], 3)
+    return row | {"copy_gb_per_s": round(bandwidth / 1e9, 1)}

@@ -1,0 +1,132 @@
+"""Suites: what is measured against what."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import torch
+
+from beltrami.bench.case import SIZES, Case
+from beltrami.bench.clock import Clock, Work, peak_memory
+from beltrami.bench.ensemble import ensemble
+from beltrami.bench.kernels import kernels
+from beltrami.bench.report import Report, Row, device_name
+from beltrami.bench.rival import GAT, gat_inference, gat_step
+from beltrami.bench.scaling import scaling
+from beltrami.errors import UnknownName
+from beltrami.experiment import RunConfig
+
+PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
+PAPER_INFER = {
+    "cora": 22.72,
+    "citeseer": 22.46,
+    "pubmed": 42.5,
+    "coauthor-cs": 13.8,
+    "computers": 27.91,
+    "photo": 22.35,
+}
+
+
+def train(device: str, sizes: Sequence[str]) -> list[Row]:
+    """Seconds of a training step: PyG's GAT, ours frozen and live, and frozen in the plainest way, with torchdiffeq."""
+    return [_attempt(lambda case: _train(case, device), name, device) for name in sizes]
+
+
+def infer(device: str, sizes: Sequence[str]) -> list[Row]:
+    """Seconds until every node has its class scores."""
+    return [_attempt(lambda case: _infer(case, device), name, device) for name in sizes]
+
+
+def memory(device: str, sizes: Sequence[str]) -> list[Row]:
+    """MiB of GPU memory that a training step needs at most."""
+    if not device.startswith("cuda"):
+        raise ValueError("suite 'memory' counts what a GPU's allocator gave out: pass `--device cuda`.")
+    return [_attempt(lambda case: _memory(case, device), name, device) for name in sizes]
+
+
+def _train(case: Case, device: str) -> Row:
+    frozen, live = variants(case.config)
+    works: dict[str, Work] = {
+        "gat": _gat_step(case),
+        "frozen": case.step(frozen, record=None),
+        "live": case.step(live, record=None),
+    }
+    if case.config.train.passes > 1:
+        works["recipe"] = case.step(case.config, record=None)
+    if device.startswith("cuda"):
+        works["frozen_eager"] = case.step(frozen, record=False)
+    taken = Clock(device).compare(works)
+    return _row(case, taken, PAPER_TRAIN.get(case.name))
+
+
+def _infer(case: Case, device: str) -> Row:
+    frozen, live = variants(case.config)
+    model = _gat(case)
+    works: dict[str, Work] = {
+        "gat": gat_inference(model, case.dataset.x, case.dataset.edge_index),
+        "frozen": case.inference(frozen),
+        "live": case.inference(live),
+    }
+    return _row(case, Clock(device).compare(works), PAPER_INFER.get(case.name))
+
+
+def _memory(case: Case, device: str) -> Row:
+    frozen, live = variants(case.config)
+    row: Row = {"size": case.name, "origin": case.origin}
+    makers: dict[str, Callable[[], Work]] = {
+        "gat": lambda: _gat_step(case),
+        "frozen": lambda: case.step(frozen, record=False),
+        "live": lambda: case.step(live, record=False),
+    }
+    for name, make in makers.items():
+        torch.cuda.empty_cache()
+        row[f"{name}_mib"] = round(peak_memory(make(), device), 1)
+    return row
+
+
+def variants(config: RunConfig) -> tuple[RunConfig, RunConfig]:
+    """One pass a step, attention frozen at the start or evaluated along the way, everything else the recipe's."""
+    once = replace(config, train=replace(config.train, consistency=0.0, passes=1))
+    live = replace(once, flow=replace(once.flow, frozen=False), scheme=replace(once.scheme, solver="rk4", dt=1.0))
+    return replace(once, flow=replace(once.flow, frozen=True)), live
+
+
+def _gat(case: Case) -> GAT:
+    return GAT(case.dataset.num_features, case.dataset.num_classes).to(case.edges.device)
+
+
+def _gat_step(case: Case) -> Work:
+    data = case.dataset
+    return gat_step(_gat(case), data.x, data.edge_index, data.y, case.train)
+
+
+def _row(case: Case, taken: Mapping[str, float], paper: float | None) -> Row:
+    row: Row = {"size": case.name, "origin": case.origin, "nodes": case.dataset.num_nodes}
+    row |= {"edges": case.dataset.num_edges}
+    row |= {f"{name}_s": seconds for name, seconds in taken.items()}
+    row |= {f"{name}_ratio": round(taken[name] / taken["gat"], 3) for name in taken if name != "gat"}
+    return row | {"paper_ratio": paper}
+
+
+def _attempt(measure: Callable[[Case], Row], name: str, device: str) -> Row:
+    """A row, or the one line that says why there is none: a benchmark of seven sizes should not end with the third."""
+    try:
+        return measure(Case.load(name, device=device))
+    except (RuntimeError, MemoryError) as error:
+        return {"size": name, "error": str(error).strip().split("\n")[0]}
+
+
+Suite = Callable[[str, Sequence[str]], list[Row]]
+SUITES: Mapping[str, Suite] = MappingProxyType(
+    {"train": train, "infer": infer, "memory": memory, "kernels": kernels, "ensemble": ensemble, "scaling": scaling}
+)
+
+
+def bench(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, command: str = "") -> Report:
+    """Run a suite on graphs of the given sizes."""
+    if suite not in SUITES:
+        raise UnknownName("suite", suite, SUITES)
+    for size in sizes:
+        if size not in SIZES:
+            raise UnknownName("size", size, SIZES)
+    return Report(suite, device_name(device), command, SUITES[suite](device, sizes))

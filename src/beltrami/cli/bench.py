@@ -1,0 +1,60 @@
+"""The verb that measures."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beltrami.cli.option import Device, check_device, check_file
+
+
+def bench(
+    suite: Annotated[
+        str,
+        typer.Option(help="What to measure: train, infer, memory, kernels, ensemble or scaling.", metavar="NAME"),
+    ] = "train",
+    device: Device = "cpu",
+    size: Annotated[
+        list[str] | None,
+        typer.Option(help="A dataset whose size to measure at; may be given again. All seven by default."),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads on the CPU; as many as torch likes by default.", metavar="N")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to save the table, as JSON.", metavar="FILE")] = None,
+) -> None:
+    """Measure what training and inference cost, beside PyG's GAT and other rivals in the same process.
+
+    Graphs are the real ones where they are at hand, and power-law graphs of the same size otherwise.
+
+    - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
+
+    - `memory`: the GPU memory of a training step.
+
+    - `kernels`: the hot operations against the vendor's library and plain torch, and against the copy bandwidth.
+
+    - `ensemble`: many seeds as one program, against one after the other.
+
+    - `scaling`: how the cost grows with the number of edges.
+
+    Example: `beltrami bench --suite train --size cora --size computers --device cuda --out bench.json`
+    """
+    import torch
+
+    from beltrami.bench import SIZES
+    from beltrami.bench import bench as run
+    from beltrami.report.bench import measurements
+    from beltrami.train import write_atomically
+
+    if threads is not None:
+        if threads < 1:
+            raise ValueError(f"`--threads` needs at least 1; got {threads}.")
+        torch.set_num_threads(threads)
+    if out is not None:
+        check_file(out)
+    command = " ".join(("beltrami", *sys.argv[1:]))
+    report = run(suite, device=check_device(device), sizes=size or SIZES, command=command)
+    measurements(report.rows, report.columns, title=f"{report.suite} on {report.device}")
+    if out is not None:
+        write_atomically(out, report.to_json().encode())
