@@ -18,9 +18,14 @@ def kernel_rows(edges: Edges, kernel: Kernel, *, top: int | None, what: str, pro
     columns = top_entries(edges.with_loops(1.0), kernel, top=top, on_columns=done)
     if top is None:
         return columns.t() / columns.sum(1)
-    rows = columns.t().coalesce()
+    return even_columns(columns.t())
+
+
+def even_columns(rows: Tensor) -> Tensor:
+    """A sparse (n, n) matrix with every column scaled to sum to one."""
+    rows = rows.coalesce()
     _, column = rows.indices()
-    total = rows.values().new_zeros(edges.num_nodes).index_add(0, column, rows.values())
+    total = rows.values().new_zeros(rows.shape[1]).index_add(0, column, rows.values())
     values = rows.values() / total[column]
     return torch.sparse_coo_tensor(rows.indices(), values, rows.shape, check_invariants=False).coalesce()
 
