@@ -25,7 +25,7 @@ from beltrami.diffusivity import (
 )
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
-from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors, ReturnProbabilities
+from beltrami.position import PPR, DeepWalk, Encoding, Heat, Hyperbolic, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.stencil import Charted, Isolated, Keep, Loops, Stencil, Symmetric, Threshold, TopK, WhileTraining
 
 JOINT = Joint(2, 3)
@@ -57,6 +57,7 @@ ENCODINGS: list[Encoding] = [
 RANDOM_ENCODINGS: list[Encoding] = [
     DeepWalk(4, walk_length=8, context=3),
     DeepWalk(3, walk_length=8, context=3, p=0.5, q=2.0, negatives=2, epochs=2),
+    Hyperbolic(2),
 ]
 
 

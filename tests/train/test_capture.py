@@ -4,9 +4,21 @@ import pytest
 import torch
 from toy import small_blend, two_cliques
 
-from beltrami.scheme import PID, RK4, Checkpointed, ConstantSteps, CrankNicolson, Dopri5, Euler, Scheme, TorchDiffEq
+from beltrami.scheme import (
+    PID,
+    RK4,
+    Checkpointed,
+    ConstantSteps,
+    CrankNicolson,
+    Dopri5,
+    Euler,
+    Exponential,
+    Scheme,
+    TimeStepping,
+    TorchDiffEq,
+)
 from beltrami.stencil import KNN, Chain, Complete, Keep, Loops, Symmetric
-from beltrami.train import Consistency, Descent, seeded
+from beltrami.train import Consistency, Descent, Fit, Training, fit_many, seeded
 from beltrami.train.capture import capturable
 from beltrami.train.descent import recorded
 
@@ -15,7 +27,7 @@ TOY = two_cliques()
 
 def test_schemes_that_look_at_the_state_wait_for_the_device() -> None:
     steps = ConstantSteps(0.1)
-    assert not any(scheme.waits for scheme in (Scheme(RK4(), steps), Scheme(Euler(), steps)))
+    assert not any(s.waits for s in (Scheme(RK4(), steps), Scheme(Euler(), steps), Exponential(1e-3, 1e-3)))
     waiting = (
         Scheme(Dopri5(), PID(1e-3, 1e-3)),
         Scheme(CrankNicolson(1e-3, 1e-3), steps),
@@ -39,12 +51,13 @@ def test_nothing_is_recorded_off_the_gpu() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "live"])
-def test_recorded_steps_are_the_steps(frozen: bool) -> None:
+@pytest.mark.parametrize("kind", ["frozen", "live", "exponential"])
+def test_recorded_steps_are_the_steps(kind: str) -> None:
+    scheme = Exponential(1e-7, 1e-7) if kind == "exponential" else Scheme(RK4(), ConstantSteps(0.5))
     losses = []
     for record in (False, None):
         with seeded(0):
-            model = small_blend(frozen=frozen, dropout=0.5, batch_norm=True).cuda().train()
+            model = small_blend(frozen=kind != "live", scheme=scheme, dropout=0.5, batch_norm=True).cuda().train()
             inputs = model.prepare(TOY.x.cuda(), TOY.edge_index.cuda())
             descent = Descent(model, inputs, TOY.y.cuda(), TOY.split.train.cuda(), Consistency(1.0, 2))
             descend = recorded(descent, record=record)
@@ -57,3 +70,21 @@ def test_recorded_steps_are_the_steps(frozen: bool) -> None:
             losses.append(found)
     assert losses[0] == pytest.approx(losses[1], abs=1e-5)
     assert len(set(losses[0])) == 5
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "scheme", [Scheme(RK4(), ConstantSteps(0.5)), Exponential(1e-6, 1e-6)], ids=["rk4", "exponential"]
+)
+def test_recorded_ensembles_are_the_ensembles(scheme: TimeStepping) -> None:
+    found = []
+    for record in (False, None):
+        models = [small_blend(scheme=scheme, dropout=0.5).cuda() for _ in range(3)]
+        for k, model in enumerate(models):
+            model.xi.dropout.seed.fill_(k)
+        inputs = models[0].prepare(TOY.x.cuda(), TOY.edge_index.cuda())
+        training = Training(6, lambda groups: torch.optim.Adam(groups, lr=0.01), record=record)
+        fits = fit_many(models, inputs, TOY.y.cuda(), [TOY.split.to("cuda")] * 3, training)
+        found.append([one.best.minus_loss for one in fits if isinstance(one, Fit)])
+    assert found[0] == pytest.approx(found[1], abs=1e-4)
+    assert len(set(found[0])) == 3

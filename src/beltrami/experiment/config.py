@@ -159,6 +159,7 @@ class TrainConfig:
     passes: int = 1
     temperature: float = 0.5
     ramp: int = 0
+    record: bool | None = None
 
 
 @dataclass(frozen=True)

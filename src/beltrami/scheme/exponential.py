@@ -112,7 +112,8 @@ class Exponential(TimeStepping):
 
 def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:
     """What the terms are multiplied by at each time but the first, (len(ts) - 1, size), in double precision."""
-    spans = torch.tensor([t - ts[0] for t in ts[1:]], dtype=torch.float64, device=alpha.device)
+    # Filled in on the device: to copy them there would be to wait, which nobody may while a CUDA graph is recorded.
+    spans = torch.stack([torch.full((), t - ts[0], dtype=torch.float64, device=alpha.device) for t in ts[1:]])
     return spans[:, None] * expansion.coefficients(alpha.double() * spans, size=size)
 
 

@@ -49,4 +49,5 @@ def capturable(model: BLEND) -> bool:
     """Whether a step of the model never waits for the device, so that it can be recorded."""
     evolution = model.evolution
     on_gpu = next(model.parameters()).device.type == "cuda"
-    return on_gpu and not (evolution.scheme.waits or evolution.stencil.waits or evolution.remesh is not None)
+    moving = evolution.stencil.waits or evolution.remesh is not None
+    return on_gpu and not (evolution.scheme.waits or moving or evolution.costs)
