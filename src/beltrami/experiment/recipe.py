@@ -141,6 +141,11 @@ def uniform(dataset: str) -> RunConfig:
 REWIRED = StencilConfig("digl", k=64, restart=0.05, loops=0.0)  # the kernel's diagonal is on the loops already
 REWIRED_SETTINGS: dict[str, tuple[str, ...]] = {
     "citeseer": ("stencil.k=128",),
+    "pubmed": (
+        *("stencil.restart=0.1", "position.encoding=none", "diffusivity.score=uniform", "model.dropout=0.5"),
+        *("scheme.solver=exponential", "scheme.dt=null", "scheme.rtol=0.001", "scheme.atol=0.001", "scheme.time=40"),
+        *("train.epochs=120", "train.weight_decay=0.005", "train.patience=50", "train.look_every=4"),
+    ),
 }
 """Where ``blend-knn`` departs from ``blend`` on the graph above: settings by dataset, as ``--set`` takes them."""
 

@@ -24,6 +24,7 @@ class Captured(Generic[T]):
     """
 
     def __init__(self, work: Callable[[], T], written: Iterable[Tensor], device: torch.device) -> None:
+        self.work = work  # the graph reads tensors that the work may be the only one to hold
         written = list(written)
         random = torch.cuda.get_rng_state(device)
         values = [tensor.clone() for tensor in written]
