@@ -45,7 +45,7 @@ def test_edge_dot_takes_p_at_the_receiver_and_q_at_the_sender(edges: Edges) -> N
         for h in range(2):
             expected = sum(float(p[i, h, k]) * float(q[j, h, k]) for k in range(3))
             assert float(out[e, h]) == pytest.approx(expected, abs=1e-14)
-    assert torch.equal(plain, out[:, 0])
+    torch.testing.assert_close(plain, out[:, 0], atol=1e-14, rtol=1e-14)
 
 
 @graphs

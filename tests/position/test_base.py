@@ -33,7 +33,7 @@ class Wrapped(Encoding):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("encoding", RANDOM_ENCODINGS, ids=lambda e: f"{type(e).__name__}{list(vars(e).values())}")
+@pytest.mark.parametrize("encoding", RANDOM_ENCODINGS, ids=lambda e: str(e.describe()["parameters"]))
 def test_every_random_encoding_passes_its_battery(encoding: Encoding) -> None:
     check_random_encoding(encoding, crooked())
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from types import MappingProxyType
 
 import torch
@@ -10,12 +11,14 @@ from beltrami.bench.case import SIZES, Case
 from beltrami.bench.clock import Clock, Work, peak_memory
 from beltrami.bench.ensemble import ensemble
 from beltrami.bench.kernels import kernels
+from beltrami.bench.path import going
 from beltrami.bench.report import Report, Row, device_name
 from beltrami.bench.rival import GAT, gat_inference, gat_step
 from beltrami.bench.scaling import scaling
 from beltrami.errors import UnknownName
 from beltrami.experiment import RunConfig
 
+PLAIN_TOLERANCE = 1e-4  # about what the published settings of Cora ask for
 PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
 PAPER_INFER = {
     "cora": 22.72,
@@ -55,8 +58,23 @@ def _train(case: Case, device: str) -> Row:
         works["recipe"] = case.step(case.config, record=None)
     if device.startswith("cuda"):
         works["frozen_eager"] = case.step(frozen, record=False)
+    if find_spec("torchdiffeq") is not None:
+        works["plain"] = _plain(case, frozen)
     taken = Clock(device).compare(works)
     return _row(case, taken, PAPER_TRAIN.get(case.name))
+
+
+def _plain(case: Case, config: RunConfig) -> Work:
+    """The same step with gather, scatter and torchdiffeq's Dopri5, as one would write it first."""
+    scheme = replace(config.scheme, solver="torchdiffeq:dopri5", dt=None, rtol=PLAIN_TOLERANCE, atol=PLAIN_TOLERANCE)
+    with going("reference"):
+        step = case.step(replace(config, scheme=scheme), record=False)
+
+    def run() -> object:
+        with going("reference"):
+            return step()
+
+    return run
 
 
 def _infer(case: Case, device: str) -> Row:

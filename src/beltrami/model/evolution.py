@@ -121,7 +121,8 @@ class Evolution(nn.Module):
             segments.append(Segment(t0, t1, mesh))
             solves.append(solution.stats)
             scheme = scheme.resume(solution.stats)
-        return Evolved(torch.cat(ys), cost, tuple(segments), tuple(solves))
+        along = solution.ys if len(segments) == 1 else torch.cat(ys)  # one segment has them all, and a copy is a sweep
+        return Evolved(along, cost, tuple(segments), tuple(solves))
 
     def _solve(
         self,

@@ -19,6 +19,10 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
         from beltrami.graph.ops.kernels import product
 
         return product.spmm(pattern, values, dense)
+    if _worth_compiling(dense):
+        from beltrami.graph.ops import compiled
+
+        return compiled.spmm(pattern, values, dense)
     one = sparse.spmm if dense.dtype in sparse.DTYPES else reference.spmm
     return _heads(lambda h: one(pattern, values[:, h], dense[:, h]), values.shape[1])
 
@@ -29,6 +33,10 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
         from beltrami.graph.ops.kernels import product
 
         return product.sddmm(pattern, left, right)
+    if _worth_compiling(left):
+        from beltrami.graph.ops import compiled
+
+        return compiled.sddmm(pattern, left, right)
     one = sparse.sddmm if left.dtype in sparse.DTYPES else reference.sddmm
     return _heads(lambda h: one(pattern, left[:, h], right[:, h]), left.shape[1])
 
@@ -48,6 +56,16 @@ def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
 def has_kernel(tensor: Tensor) -> bool:
     """Whether our own kernels serve tensors like this one."""
     return tensor.is_cuda and tensor.dtype in KERNEL_DTYPES and _has_triton()
+
+
+def _worth_compiling(tensor: Tensor) -> bool:
+    """Whether loops compiled by numba serve better: for several heads on the CPU, which libraries take one by one."""
+    return tensor.device.type == "cpu" and tensor.shape[1] > 1 and tensor.dtype in sparse.DTYPES and _has_numba()
+
+
+@cache
+def _has_numba() -> bool:
+    return find_spec("numba") is not None
 
 
 @cache
