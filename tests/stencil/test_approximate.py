@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges
-from beltrami.stencil import KNN
+from beltrami.stencil import KNN, Radius
 
 pytest.importorskip("faiss")
 
@@ -65,3 +66,21 @@ def test_without_faiss_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ValueError, match=r"needs faiss: install `beltrami\[approximate\]`"):
         KNN(3, approximate=True)(clusters(), without_edges(clusters()))
+
+
+@pytest.mark.parametrize("limit", [5, 2000])
+def test_nearly_all_within_the_radius_are_found_and_nothing_beyond(limit: int) -> None:
+    z = clusters()
+    none = without_edges(z)
+    exact, found = Radius(0.8, limit=limit)(z, none), Radius(0.8, limit=limit, approximate=True)(z, none)
+    assert float((z[found.i] - z[found.j]).norm(dim=1).max()) <= 0.8
+    assert int(found.in_degree().max()) <= limit
+    assert int(found.in_degree().min()) < int(found.in_degree().max())
+    assert float(torch.isin(keys(exact), keys(found)).double().mean()) >= 0.95
+
+
+def test_an_approximate_radius_needs_a_limit_and_a_flat_space() -> None:
+    with pytest.raises(ValueError, match=r"Radius can be approximate with a `limit` and in Euclidean space only"):
+        Radius(1.0, approximate=True)
+    with pytest.raises(ValueError, match=r"Radius can be approximate with a `limit` and in Euclidean space only"):
+        Radius(1.0, limit=3, metric=PoincareBall(), approximate=True)

@@ -83,24 +83,37 @@ class Radius(Stencil):
         on: the channels distances are taken in; None for all of z.
         metric: of those channels; None is Euclidean.
         limit: edges that may enter one node: the nearest, and of equal ones the lowest nodes. None for no limit.
+        approximate: search the ``limit`` nearest with faiss, as :class:`KNN` does, and keep those within ``r``.
 
     Shapes:
         ``z`` (n, d) -> any number of edges.
     """
 
     def __init__(
-        self, r: float, *, on: slice | None = None, metric: Metric | None = None, limit: int | None = None
+        self,
+        r: float,
+        *,
+        on: slice | None = None,
+        metric: Metric | None = None,
+        limit: int | None = None,
+        approximate: bool = False,
     ) -> None:
         if not 0 < r < float("inf"):
             raise ValueError(f"Radius needs a positive, finite `r`; got {r}.")
         if limit is not None and limit < 1:
             raise ValueError(f"Radius needs `limit` at least 1, or None for none; got {limit}.")
-        self.r, self.on, self.limit = r, on, limit
+        self.r, self.on, self.limit, self.approximate = r, on, limit, approximate
         self.metric = Euclidean() if metric is None else metric
+        if approximate and (limit is None or not isinstance(self.metric, Euclidean)):
+            raise ValueError("Radius can be approximate with a `limit` and in Euclidean space only: set the one.")
 
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         p = _points(self, z, edges)
+        if self.approximate and self.limit is not None and len(p) > 1:
+            near = KNN(min(self.limit, len(p) - 1), on=self.on, approximate=True)(z, edges)
+            within = _measured(p, near.i, near.j, self.metric) <= self.r
+            return Edges.build(near.edge_index[:, within], num_nodes=edges.num_nodes)
         i, j = _joined([self._within(p, rows) for rows in _blocks(torch.arange(len(p), device=p.device), p)])
         return Edges.build(torch.stack((j, i)), num_nodes=edges.num_nodes)
 
