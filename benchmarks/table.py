@@ -1,30 +1,67 @@
-"""The table of accuracies in the README, from the JSON lines under results/accuracy.
+"""The tables in the README, from the files under results; ``--write`` puts them there.
 
-python benchmarks/table.py
+python benchmarks/table.py [--write]
 """
 
 import json
+import re
 import statistics
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "results" / "accuracy"
-HEAD = "| dataset | split | recipe | test accuracy | seeds | attention spread | on |\n|---|---|---|---|---|---|---|"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 
 
-def table(folder: Path = FOLDER) -> str:
-    """Markdown, a row a file: mean and standard deviation of the test accuracy over seeds."""
-    return "\n".join([HEAD, *(_row(path) for path in sorted(folder.glob("*.jsonl")))])
+def accuracy(folder: Path = RESULTS / "accuracy") -> str:
+    """A row a file of runs: mean and standard deviation of the test accuracy over seeds."""
+    head = ("dataset", "split", "recipe", "test accuracy", "seeds", "attention spread", "on")
+    return _markdown(head, [_accuracy(path) for path in sorted(folder.glob("*.jsonl"))])
 
 
-def _row(path: Path) -> str:
+def speed(folder: Path = RESULTS / "bench") -> str:
+    """A row a size: how much longer than PyG's GAT a training step and inference take, on the CPU."""
+    train, infer = (json.loads((folder / f"{suite}-cpu.json").read_text())["rows"] for suite in ("train", "infer"))
+    head = ("size", "GAT's step", "ours", "with the recipe's passes", "plain", "paper", "inference", "paper")
+    rows = []
+    for one, other in zip(train, infer, strict=True):
+        assert one["size"] == other["size"]
+        ratios = [one["frozen_ratio"], one.get("recipe_ratio", one["frozen_ratio"]), one["plain_ratio"]]
+        ratios += [one["paper_ratio"], other["frozen_ratio"], other["paper_ratio"]]
+        rows.append((one["size"], f"{1e3 * one['gat_s']:.0f} ms", *(f"{ratio:.2g}x" for ratio in ratios)))
+    return _markdown(head, rows)
+
+
+def filled(text: str) -> str:
+    """The text with every table between its marks made anew."""
+    for name, made in (("accuracy", accuracy()), ("speed", speed())):
+        marks = rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)"
+        text, count = re.subn(marks, lambda found, made=made: found[1] + made + found[2], text, flags=re.DOTALL)
+        assert count == 1, f"the README has {count} places for the table {name!r}, and needs one"
+    return text
+
+
+def _accuracy(path: Path) -> tuple[str, ...]:
     runs = [json.loads(line) for line in path.read_text().splitlines()]
     first = runs[0]
     test = [run["test_accuracy"] for run in runs]
     spread = statistics.mean(run["attention_spread"] for run in runs)
-    accuracy = f"{statistics.mean(test):.2f} ± {statistics.stdev(test):.2f}"
-    cells = (first["dataset"], first["split"]["protocol"], first["recipe"], accuracy, len(test), f"{spread:.2f}")
-    return "| " + " | ".join(str(cell) for cell in (*cells, first["device"])) + " |"
+    mean = f"{statistics.mean(test):.2f} ± {statistics.stdev(test):.2f}"
+    return (
+        first["dataset"], first["split"]["protocol"], first["recipe"], mean, str(len(test)), f"{spread:.2f}",
+        first["device"],
+    )  # fmt: skip
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 if __name__ == "__main__":
-    print(table())
+    readme = ROOT / "README.md"
+    if "--write" in sys.argv[1:]:
+        readme.write_text(filled(readme.read_text()))
+    else:
+        print(accuracy(), speed(), sep="\n\n")

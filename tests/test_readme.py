@@ -1,5 +1,6 @@
 """The README tells the truth: its code runs, and its numbers are those of the result files."""
 
+import json
 import re
 import subprocess
 import sys
@@ -20,8 +21,19 @@ def test_code_of_the_readme_runs() -> None:
     assert logits.shape == (4, 3)
 
 
-def test_table_of_the_readme_comes_from_the_results() -> None:
+def test_tables_of_the_readme_come_from_the_results() -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "table.py"], capture_output=True, text=True, check=True
     )
-    assert made.stdout.strip() in README
+    accuracy, speed = made.stdout.strip().split("\n\n")
+    assert accuracy in README
+    assert speed in README
+
+
+def test_rewiring_figures_of_the_readme_are_those_measured() -> None:
+    rows = json.loads((ROOT / "results" / "bench" / "rewiring.json").read_text())["rows"]
+    largest = {row["stencil"]: row for row in rows if row["nodes"] == 169343}
+    told = " ".join(README.split())
+    for kind, words in (("digl", "of 169,343 nodes takes"), ("knn", "in 16 dimensions")):
+        row = largest[kind]
+        assert f"{words} {row['seconds']:.0f} s and {row['peak_mib'] / 1024:.1f} GiB" in told

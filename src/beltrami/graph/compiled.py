@@ -1,18 +1,15 @@
 """Push compiled by numba: row by row, each in time and memory of what it reaches, rows shared out among threads."""
 
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from beltrami.graph.estimate import MARGIN, Entries, Estimate, Walk
+from beltrami.graph.jit import compiled
 
 BLOCKS = 64  # of rows; each has vectors of length n of its own
-P = ParamSpec("P")
-R = TypeVar("R")
 Array = NDArray[Any]
 
 
@@ -41,12 +38,7 @@ def refine(walk: Walk, estimate: Estimate, first: int, last: int, *, candidates:
     return row, torch.from_numpy(column).long(), torch.from_numpy(value)
 
 
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
-    made: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
-    return made
-
-
-@_compiled
+@compiled
 def _larger(array: Array, length: int) -> Array:
     """The array with room for ``length`` entries and half as many again, if it has not that room already."""
     if length <= len(array):
@@ -56,7 +48,7 @@ def _larger(array: Array, length: int) -> Array:
     return larger
 
 
-@_compiled
+@compiled
 def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshold: Array) -> tuple[Array, Array, Array]:
     n, used = len(threshold), 0
     p, r = np.zeros(n, np.float32), np.zeros(n, np.float32)
@@ -102,7 +94,7 @@ def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshol
     return count, column[:used].copy(), value[:used].copy()
 
 
-@_compiled
+@compiled
 def _refine(
     first: int,
     last: int,

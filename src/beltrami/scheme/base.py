@@ -184,7 +184,12 @@ def unseen(y: Tensor) -> bool:
 
     Of a batch under ``torch.func.vmap``, what is wrong with one is no concern of the others.
     """
-    return debug_unwrap(y) is not y or (y.is_cuda and torch.cuda.is_current_stream_capturing())
+    return debug_unwrap(y) is not y or recording(y)
+
+
+def recording(y: Tensor) -> bool:
+    """Whether what is done to ``y`` is being recorded as a CUDA graph."""
+    return y.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

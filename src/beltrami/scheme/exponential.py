@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
-from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, refuse_second_derivative, unseen
+from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, recording, refuse_second_derivative, unseen
 from beltrami.scheme.expansion import Expansion
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.series import Series, expand, expected, mean_norm, summands
@@ -36,9 +36,10 @@ class Exponential(TimeStepping):
     transposed product a term, and one product of the edges for the weights. The vectors T_k(B) f(y0) are kept for it.
 
     Three waits for the device a solve, none of them once a term: for alpha and the sizes of y0 and f(y0) before the
-    first, for the sizes of vectors after eight terms and at the end. Where nobody may look, in a CUDA graph that is
-    being recorded or in a batch of ``torch.func.vmap``, the number of terms is that of the fastest rate and of a slope
-    up to three times the state (``expected``), and nothing is checked.
+    first, for the sizes of vectors after eight terms and at the end. A batch of ``torch.func.vmap`` takes the terms
+    that its fastest rate and its steepest slope need, by one wait; in a CUDA graph that is being recorded nobody may
+    look, and they are those of the fastest rate there is and of a slope of three times the state. In neither the
+    vectors are checked (``expected``).
 
     Args:
         rtol: tolerance relative to the size of ``y0``.
@@ -85,12 +86,13 @@ class Exponential(TimeStepping):
 
     def _batched(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, ts: tuple[float, ...]) -> Solution:
         """The same sum by operations that know batches, with their own derivatives."""
-        expansion, degree, size = expected(f, ts[-1] - ts[0], rtol=self.rtol or self.atol)
+        looked = {} if recording(slope) else _look(alpha, y0, slope, f.norm)
+        expansion, degree, size = expected(f, ts[-1] - ts[0], rtol=self.rtol or self.atol, **looked)
         terms = [slope]
         for k in range(degree):
             following = f.times(terms[k])
             if k and expansion.factor > 1.0:
-                following = expansion.factor * following - (expansion.factor - 1.0) * terms[k - 1]
+                following = torch.lerp(terms[k - 1], following, expansion.factor)  # c B w_k - (c - 1) w_{k-1}
             terms.append(following)
         d = _coefficients(expansion, alpha, ts, size)[:, : degree + 1].to(y0.dtype)
         ys = y0 + torch.tensordot(d, torch.stack(terms), 1)
@@ -108,6 +110,16 @@ class Exponential(TimeStepping):
         allowed = self.atol + self.rtol * size
         target = allowed / (span * speed) if speed > 0.0 else math.inf
         return expand(f, slope, rate * span, target=max(target, torch.finfo(torch.float64).eps))
+
+
+@torch.no_grad()
+def _look(alpha: Tensor, y0: Tensor, slope: Tensor, norm: float) -> dict[str, float]:
+    """The fastest rate of a batch and its steepest slope, in sizes of the state; those without any numbers aside."""
+    steep = debug_unwrap(mean_norm(slope, norm) / mean_norm(y0, norm).clamp(min=1e-30)).double().reshape(-1)
+    rate = debug_unwrap(alpha.detach()).double().reshape(-1)
+    both = torch.stack([torch.nan_to_num(x, 0.0, 0.0, 0.0).max() for x in (rate, steep)])
+    fastest, steepest = both.tolist()
+    return {"rate": min(max(fastest, 0.0), 1.0), "steep": steepest}
 
 
 def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:

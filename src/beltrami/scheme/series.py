@@ -12,6 +12,7 @@ from beltrami.scheme.linear import Linear
 
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors, two digits of which are then lost to cancellation
 FIRST_GUESS = 2.0  # of their growth
+STEEP = 3.0  # the size of a slope in sizes of the state: at most this for alpha (B - I) y + beta y with |beta| <= 1
 FIRST_LOOK = 8  # terms after which it is known how they grow, so how many are needed and whether they are too many
 
 
@@ -75,14 +76,17 @@ def _by_chebyshev(f: Linear, w: Tensor, s: float, target: float, *, limit: int) 
     return None, reached
 
 
-def expected(f: Linear, span: float, *, rtol: float) -> tuple[Expansion, int, int]:
-    r"""The expansion, its degree K and the number of coefficients to compute that serve without looking at any value.
+def expected(
+    f: Linear, span: float, *, rtol: float, rate: float | None = None, steep: float = STEEP
+) -> tuple[Expansion, int, int]:
+    r"""The expansion, its degree K and the number of coefficients to compute that serve without a look at the vectors.
 
-    The rate is taken to be the fastest, and the slope to be of at most three times the size of the state: so it is for
-    :math:`\alpha (B - I) y + \beta y` with a source of :math:`|\beta| \le 1`. The Chebyshev vectors are taken to
-    grow to twice their size at most; where B is not mutual powers of B are used instead, which never grow.
+    The rate is taken to be the fastest unless it is given, the slope to be ``steep`` times the size of the state. The
+    Chebyshev vectors are taken to grow to twice their size at most; where B is not mutual powers of B are used instead,
+    which never grow.
     """
-    s, target = f.fastest * span, max(rtol / (3.0 * span), torch.finfo(torch.float64).eps)
+    s = (f.fastest if rate is None else rate) * span
+    target = max(rtol / (max(steep, 1e-30) * span), torch.finfo(torch.float64).eps)
     expansion: Expansion = Chebyshev() if f.mutual else Taylor()
     size = expansion.size(s)
     p, q = expansion.bounds(s, size=size)

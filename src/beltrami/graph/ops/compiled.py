@@ -7,24 +7,25 @@ order, so that the same inputs give the same bits whatever their number.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
-from numba import njit
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
+from beltrami.graph.jit import compiled
 
 ENOUGH = 2**16  # multiplications that are worth a thread
 
-compiled: Callable[..., Any] = njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+fast: Callable[..., Any] = partial(compiled, fastmath={"reassoc", "contract"})
 
 
-@compiled
+@fast
 def _spmm(ptr, index, edge, values, dense, out, first, last):  # type: ignore[no-untyped-def]
     heads, width = dense.shape[1], dense.shape[2]
     for i in range(first, last):
+        out[i] = 0
         for entry in range(ptr[i], ptr[i + 1]):
             j, e = index[entry], edge[entry]
             for h in range(heads):
@@ -33,7 +34,7 @@ def _spmm(ptr, index, edge, values, dense, out, first, last):  # type: ignore[no
                     out[i, h, k] += value * dense[j, h, k]
 
 
-@compiled
+@fast
 def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untyped-def]
     heads, width = left.shape[1], left.shape[2]
     for i in range(first, last):
@@ -48,7 +49,7 @@ def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untype
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     """As the reference, with heads: (m, h), (c, h, k) -> (r, h, k)."""
-    out = dense.new_zeros(len(pattern.ptr) - 1, *dense.shape[1:])
+    out = dense.new_empty(len(pattern.ptr) - 1, *dense.shape[1:])
     arrays = [_array(x) for x in (pattern.index, pattern.edge, values, dense, out)]
     _share(_spmm, pattern, arrays, work=len(pattern.index) * dense[:1].numel())
     return out
