@@ -4,7 +4,6 @@ python benchmarks/table.py [--write]
 """
 
 import json
-import re
 import statistics
 import sys
 from collections.abc import Sequence
@@ -36,9 +35,11 @@ def speed(folder: Path = RESULTS / "bench") -> str:
 def filled(text: str) -> str:
     """The text with every table between its marks made anew."""
     for name, made in (("accuracy", accuracy()), ("speed", speed())):
-        marks = rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)"
-        text, count = re.subn(marks, lambda found, made=made: found[1] + made + found[2], text, flags=re.DOTALL)
-        assert count == 1, f"the README has {count} places for the table {name!r}, and needs one"
+        before, mark, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"\n<!-- /{name} -->")
+        if not (mark and end):
+            raise ValueError(f"the README has no place for the table {name!r}: put <!-- {name} --> and its end there.")
+        text = before + mark + made + end + after
     return text
 
 

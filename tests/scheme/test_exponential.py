@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from beltrami.errors import SolverError
-from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Exponential, Linear, Scheme, solve
+from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Exponential, Linear, Pattern, Scheme, solve
 from beltrami.scheme.expansion import Chebyshev, Taylor
 from beltrami.scheme.series import expand, mean_norm
 
@@ -26,8 +26,9 @@ class Dense(Linear):
     def product(self, y: Tensor) -> Tensor:
         return self.a.detach() @ y
 
-    def times(self, y: Tensor) -> Tensor:
-        return self.a @ y
+    @property
+    def pattern(self) -> Pattern:
+        raise NotImplementedError("one matrix at a time here")
 
     def transposed(self, y: Tensor) -> Tensor:
         return self.a.detach().T @ y

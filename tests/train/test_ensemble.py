@@ -72,7 +72,7 @@ def assert_same(alone: list[Any], together: list[Any], *, scheme: TimeStepping |
         assert other.best.minus_loss == pytest.approx(one.best.minus_loss, abs=1e-8)
         assert other.stats.evaluations == one.stats.evaluations or scheme == SUM  # that looks, and takes fewer
         for name, tensor in mine.items():
-            torch.testing.assert_close(theirs[name], tensor, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(theirs[name], tensor, rtol=1e-7, atol=1e-8)  # round-off grows as they train
 
 
 JOINT = Joint(4, 8)

@@ -1,6 +1,7 @@
 """The graph Beltrami flow, with diffusivities evaluated along the way or frozen at the start."""
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.source import Rate, Source
 from beltrami.graph import Edges, aggregate, attend, edge_dot
-from beltrami.scheme import Linear
+from beltrami.scheme import Linear, Pattern
 
 
 class LinearField(VectorField, Linear):
@@ -55,8 +56,9 @@ class LinearField(VectorField, Linear):
     def product(self, y: Tensor) -> Tensor:
         return self._with_idle(aggregate(self.a.detach(), y, self.edges), y)
 
-    def times(self, y: Tensor) -> Tensor:
-        return self._with_idle(aggregate(self.a, y, self.edges), y)
+    @property
+    def pattern(self) -> "LinearPattern":
+        return LinearPattern(self.edges, self.idle)
 
     def transposed(self, y: Tensor) -> Tensor:
         return self._with_idle(aggregate(self.a.detach(), y, self.edges, transposed=True), y)
@@ -70,6 +72,28 @@ class LinearField(VectorField, Linear):
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)
         return dz if self.source is None else dz + self.source
+
+
+@dataclass(frozen=True)
+class LinearPattern(Pattern):
+    """The graph of many linear fields, and its nodes that stand still, (n, 1) or None."""
+
+    edges: Edges
+    idle: Tensor | None
+
+    def product(self, a: Tensor, y: Tensor) -> Tensor:
+        return self._times(a, y, transposed=False)
+
+    def transposed(self, a: Tensor, y: Tensor) -> Tensor:
+        return self._times(a, y, transposed=True)
+
+    def outer(self, p: Tensor, q: Tensor, *, shared: bool) -> Tensor:
+        return edge_dot(p.flatten(1), q.flatten(1), self.edges)[:, None] if shared else edge_dot(p, q, self.edges)
+
+    def _times(self, a: Tensor, y: Tensor, *, transposed: bool) -> Tensor:
+        wide = y if a.shape[1] > 1 else y.flatten(1)[:, None]  # runs that share their weights are more channels
+        out = aggregate(a, wide, self.edges, transposed=transposed).view_as(y)
+        return out if self.idle is None else torch.addcmul(out, self.idle[:, :, None], y)
 
 
 class BeltramiField(VectorField):

@@ -20,6 +20,7 @@ from beltrami.scheme.implicit import CrankNicolson, ImplicitEuler
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
+from beltrami.scheme.side_by_side import Pattern
 from beltrami.scheme.solve import Scheme, solve
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "Continuous",
     "Exponential",
     "Linear",
+    "Pattern",
     "TorchDiffEq",
     "TimeStepping",
     "Solver",

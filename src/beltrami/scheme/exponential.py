@@ -13,6 +13,7 @@ from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, rec
 from beltrami.scheme.expansion import Expansion
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.series import Series, expand, expected, mean_norm, summands
+from beltrami.scheme.side_by_side import SideBySide
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,12 @@ class Exponential(TimeStepping):
         return Series(expansion, summands(f, slope, expansion, degree), size, math.nan, degree)
 
     def _batched(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, ts: tuple[float, ...]) -> Solution:
-        """The same sum by operations that know batches, with their own derivatives."""
+        """The same sum for a batch, all of whose fields take as many terms."""
         looked = {} if recording(slope) else _look(alpha, y0, slope, f.norm)
         expansion, degree, size = expected(f, ts[-1] - ts[0], rtol=self.rtol or self.atol, **looked)
-        terms = [slope]
-        for k in range(degree):
-            following = f.times(terms[k])
-            if k and expansion.factor > 1.0:
-                following = torch.lerp(terms[k - 1], following, expansion.factor)  # c B w_k - (c - 1) w_{k-1}
-            terms.append(following)
         d = _coefficients(expansion, alpha, ts, size)[:, : degree + 1].to(y0.dtype)
-        ys = y0 + torch.tensordot(d, torch.stack(terms), 1)
-        return Solution(torch.cat((y0[None], ys)), Stats(evaluations=1 + degree, accepted=1, last_dt=ts[-1] - ts[0]))
+        ys: Tensor = SideBySide.apply(y0, f.a, slope, d, f.pattern, expansion)  # type: ignore[no-untyped-call]
+        return Solution(ys, Stats(evaluations=1 + degree, accepted=1, last_dt=ts[-1] - ts[0]))
 
     def _series(self, f: Linear, alpha: Tensor, y0: Tensor, slope: Tensor, span: float) -> Series:
         rate, size, speed = torch.stack(

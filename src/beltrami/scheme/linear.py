@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
+from beltrami.scheme.side_by_side import Pattern
+
 
 class Linear(ABC):
     r"""A linear field :math:`f(y) = \alpha (B - I) y + b` whose flow brings no two states further apart.
@@ -25,9 +27,10 @@ class Linear(ABC):
     fastest: float = 1.0
     mutual: bool = False
 
+    @property
     @abstractmethod
-    def times(self, y: Tensor) -> Tensor:
-        """B y, differentiable by ``a`` and y."""
+    def pattern(self) -> Pattern:
+        """Where B has entries, for many fields like this one side by side."""
 
     @abstractmethod
     def product(self, y: Tensor) -> Tensor:
