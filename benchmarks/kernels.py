@@ -23,6 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from beltrami.bench.clock import copy_bandwidth
+from beltrami.data.synthetic import power_law
 from beltrami.diffusivity import ScaledDot
 from beltrami.flow import BeltramiFlow, LinearFlow
 from beltrami.graph import (
@@ -42,7 +44,7 @@ from beltrami.graph import (
 from beltrami.graph.ops import attention, backend, sparse
 
 SIZES = {"cora": (2485, 5069), "computers": (13381, 245778), "ogbn-arxiv": (169343, 1157799)}
-TOY = {"toy": (5, 6)}
+TOY = {"toy": (20, 30)}
 WARM, BATCHES, BATCH_MS = 3, 9, 1.5
 Draw = Callable[..., Tensor]
 
@@ -61,19 +63,6 @@ class Row:
     error: float | None = None
     same_bits: bool | None = None
     failed: str | None = None
-
-
-def power_law(nodes: int, pairs: int, *, seed: int = 0) -> Tensor:
-    """Both directions of distinct pairs whose ends are drawn by weights r^(-2/3): degrees fall as d^(-5/2)."""
-    random = np.random.default_rng(seed)
-    weight = np.cumsum(np.arange(1.0, nodes + 1) ** (-2 / 3))
-    name, keys = random.permutation(nodes), np.zeros(0, dtype=np.int64)
-    while len(keys) < pairs:
-        ends = np.searchsorted(weight, random.random((2, 2 * pairs)) * weight[-1]).clip(max=nodes - 1)
-        low, high = ends.min(0), ends.max(0)
-        keys = np.unique(np.concatenate((keys, (low * nodes + high)[low != high])))
-    low, high = name[np.stack(np.divmod(random.permutation(keys)[:pairs], nodes))]
-    return torch.from_numpy(np.stack((np.concatenate((low, high)), np.concatenate((high, low)))))
 
 
 @contextmanager
@@ -340,13 +329,6 @@ def measure_double(bench: Bench, name: str, edges: Edges, random: Draw) -> None:
         bench.time((name, operation + " and back", path), both_ways(run), leaves, right=right)
 
 
-def copy_bandwidth(clock: Clock) -> float:
-    """Bytes read and written a second by a large copy."""
-    x = torch.randn(2**28 if clock.cuda else 2**16, device="cuda" if clock.cuda else "cpu")
-    y = torch.empty_like(x)
-    return 8 * len(x) / (1e-3 * clock.median(lambda: y.copy_(x)))
-
-
 def table(rows: list[Row]) -> str:
     def show(value: float | None, width: int, digits: str) -> str:
         return f"{'-' if value is None else format(value, digits):>{width}}"
@@ -368,14 +350,16 @@ def main() -> None:
     options = parser.parse_args()
     device = "cpu" if options.smoke else "cuda"
     clock = Clock(device, until=time.perf_counter() + options.seconds)
-    bench = Bench(clock, copy_bandwidth(clock), replay=not options.smoke)
+    bench = Bench(clock, copy_bandwidth(device, megabytes=1 if options.smoke else 1024), replay=not options.smoke)
     generator = torch.Generator(device).manual_seed(0)
 
     def random(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device=device).requires_grad_()
 
     sizes = TOY if options.smoke else SIZES
-    graphs = {k: Edges.build(power_law(*size), num_nodes=size[0]).to(device) for k, size in sizes.items()}
+    graphs = {
+        k: Edges.build(power_law(*size, seed=0).edge_index, num_nodes=size[0]).to(device) for k, size in sizes.items()
+    }
     each = (measure_attention, measure_layers, measure_products, measure_pieces)
     stages = [(measure, name) for name in reversed(graphs) for measure in each]
     stages[4:4] = [(measure_variants, list(graphs)[-1]), (measure_double, next(iter(graphs)))]

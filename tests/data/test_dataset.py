@@ -67,8 +67,6 @@ def test_connected_graph_and_edgeless_graph_have_their_components() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_dataset_moves_with_its_split(device: str) -> None:
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
     flags = torch.eye(3, dtype=torch.bool)
     data = tiny([(0, 1)], nodes=3, published=Split(flags[0], flags[1], flags[2], "planetoid", 0)).to(device)
     split = make_split(data.largest_component(), protocol="planetoid", seed=0)

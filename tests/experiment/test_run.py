@@ -1,8 +1,8 @@
 """A run repeats itself, tells the truth about itself, and can be read back from its folder."""
 
 import json
-import os
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 import torch
 from toy import small_blend, small_config, toy_problem
 
-from beltrami.data import Place, available
+from beltrami.data import Dataset
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment import RunConfig, evaluate_run, override, pose, recipe, run, save_run
 from beltrami.experiment.run import even_rows
@@ -234,11 +234,8 @@ def test_damaged_folder_is_a_data_error(folder: Path, name: str, damage: str) ->
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_short_run_on_cora_is_good_and_repeats_itself() -> None:
-    if not os.environ.get("BELTRAMI_DATA"):
-        pytest.skip("BELTRAMI_DATA is not set")
-    if available("cora") is not Place.FOLDER:
-        pytest.skip("the folder in BELTRAMI_DATA lacks cora")
+def test_short_run_on_cora_is_good_and_repeats_itself(real: Callable[[str], Dataset]) -> None:
+    real("cora")
     config = override(recipe("blend", "cora", protocol="planetoid"), ["train.epochs=15"])
     one, other = (run(config)[0] for _ in range(2))
     assert one.test_accuracy > 70

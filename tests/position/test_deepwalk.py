@@ -161,7 +161,6 @@ def test_edges_of_cora_are_foretold(real: Callable[[str], Dataset]) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_on_the_gpu_the_seed_decides_too() -> None:
     encoding, edges = DeepWalk(8, walk_length=20, context=5, tuned=False), cliques().to("cuda")
     first, again = (encoding(edges, generator()) for _ in range(2))

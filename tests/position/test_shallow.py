@@ -165,7 +165,6 @@ def test_sixteen_dimensions_predict_the_links_of_cora(real: Callable[[str], Data
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_it_runs_on_a_gpu() -> None:
     tree = binary_tree(5).to("cuda")
     u = ShallowEmbedding(PoincareBall(), 2, epochs=60, negatives=20, rate=0.1, batch=32)(

@@ -123,7 +123,6 @@ def test_a_generator_is_used_where_it_is_and_seeds_another_elsewhere() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_walks_on_the_gpu_take_a_generator_from_the_cpu() -> None:
     edges = ragged(weighted=True).to("cuda")
     first, again = (Walker(edges, p=0.5, q=2.0)(starts(edges), length=3, generator=generator()) for _ in range(2))

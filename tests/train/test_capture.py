@@ -48,6 +48,8 @@ def test_nothing_is_recorded_off_the_gpu() -> None:
     descent = Descent(model, inputs, TOY.y, TOY.split.train, Consistency())
     assert not capturable(model)
     assert recorded(descent, record=None) is descent
+    with pytest.raises(ValueError, match=r"`record` needs a model on a GPU with constant steps or Exponential"):
+        recorded(descent, record=True)
 
 
 @pytest.mark.gpu

@@ -151,6 +151,20 @@ def test_a_run_that_fails_fails_alone() -> None:
         assert one.best.minus_loss == pytest.approx(alone[run][0].best.minus_loss, abs=1e-8)
 
 
+def test_labels_outside_a_run_s_own_split_are_never_read() -> None:
+    own = TOY.split
+    hidden = TOY.y.clone()
+    hidden[own.test] = -7  # as unlabelled nodes have it, and no class at all
+    found = []
+    for y in (TOY.y, hidden):
+        many = models(2, dropout=0.3)
+        inputs = many[0].prepare(NOISY, TOY.edge_index)
+        fits = fit_many(many, inputs, y, [own, own], TRAINING)
+        found.append([one.best for one in fits if isinstance(one, Fit)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
+
+
 def test_one_model_is_an_ensemble_of_one() -> None:
     (alone, *_), _ = both_ways(TRAINING, dropout=0.3)
     (model,) = models(1, dropout=0.3)

@@ -10,10 +10,12 @@ from beltrami.data import CATALOGUE, Dataset, Facts, available, load
 from beltrami.data.synthetic import power_law
 from beltrami.experiment import RunConfig, recipe
 from beltrami.experiment.build import build_model, build_training
+from beltrami.experiment.run import sparse_where_it_pays
 from beltrami.graph import Edges, Sparse
 from beltrami.model import BLEND, Inputs
-from beltrami.train import Consistency, Descent, seeded
+from beltrami.train import Descent, seeded
 from beltrami.train.descent import recorded
+from beltrami.train.fit import parameter_groups
 
 SIZES = ("cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", "ogbn-arxiv")
 PER_CLASS = 20
@@ -37,14 +39,11 @@ class Case:
     def load(name: str, *, device: str) -> "Case":
         at_hand = available(name).at_hand
         data = load(name).largest_component() if at_hand else made_up(CATALOGUE[name])
-        inputs: Tensor | Sparse = data.x
-        if int(torch.count_nonzero(data.x)) < 0.1 * data.x.numel():
-            inputs = Sparse.of(data.x)
         return Case(
             name=name,
             origin="real" if at_hand else "generated",
             dataset=data.to(device),
-            x=inputs.to(device),
+            x=sparse_where_it_pays(data.x).to(device),
             edges=Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device),
             train=_some_of_each_class(data.y).to(device),
             config=settings(name),
@@ -61,9 +60,9 @@ class Case:
     def step(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
         """One step of training: forward, backward and the optimiser; ``record`` as ``Training`` has it."""
         model, inputs = self.model(config)
-        consistency = Consistency(config.train.consistency, config.train.passes, config.train.temperature)
-        optimiser = build_training(config.train).optimiser([{"params": list(model.parameters())}])
-        descend = recorded(Descent(model, inputs, self.dataset.y, self.train, consistency), record=record)
+        training = build_training(config.train)
+        optimiser = training.optimiser(parameter_groups(model, training))
+        descend = recorded(Descent(model, inputs, self.dataset.y, self.train, training.consistency), record=record)
 
         def step() -> Tensor:
             model.train()

@@ -19,7 +19,6 @@ from beltrami.experiment.config import (
 from beltrami.experiment.setting import override
 
 PPR_ROWS = PositionConfig(encoding="ppr", restart=0.05, top=64)
-UNIFORM = DiffusivityConfig(score="uniform")
 
 
 def digits() -> RunConfig:

@@ -75,9 +75,9 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     return Problem(
         dataset=dataset.to(device),
         split=split.to(device),
-        x=_sparse_where_it_pays(x).to(device),
+        x=sparse_where_it_pays(x).to(device),
         edges=edges.to(device),
-        pos=None if pos is None else _sparse_where_it_pays(pos).to(device),
+        pos=None if pos is None else sparse_where_it_pays(pos).to(device),
     )
 
 
@@ -188,7 +188,8 @@ def even_rows(x: Tensor) -> Tensor:
     return torch.where(sums > 0, x * (sums.mean() / sums), x)
 
 
-def _sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:
+def sparse_where_it_pays(x: Tensor) -> Tensor | Sparse:
+    """Inputs by their non-zeros where these are few, else dense."""
     entries = x.shape[0] * x.shape[1]
     nonzero = int(torch.count_nonzero(x)) if x.layout == torch.strided else x._nnz()
     if nonzero < SPARSE_BELOW * entries:

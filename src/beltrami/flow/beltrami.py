@@ -38,7 +38,6 @@ class LinearField(VectorField, Linear):
         norm: float = math.inf,
     ) -> None:
         self.a, self.edges, self.alpha, self.source, self.norm = a, edges, alpha, source, norm
-        self.mutual = edges.mutual
         self.idle = None if idle is None else idle.to(a.dtype)[:, None]
         self.weights = a if alpha is None else alpha * a
         self.own = None if alpha is None else alpha.clone()  # of its own: the weights depend on alpha as well
@@ -55,6 +54,10 @@ class LinearField(VectorField, Linear):
 
     def product(self, y: Tensor) -> Tensor:
         return self._with_idle(aggregate(self.a.detach(), y, self.edges), y)
+
+    @property
+    def mutual(self) -> bool:
+        return self.edges.mutual
 
     @property
     def pattern(self) -> "LinearPattern":

@@ -5,6 +5,8 @@ nor on what else draws random numbers. Runs trained side by side (``torch.func.v
 what they would have dropped alone, and a recorded CUDA graph what it would have dropped unrecorded.
 """
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -46,9 +48,7 @@ class Dropout(nn.Module):
     def _hashed_places(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
         """A number for every place, the same at each call and so computed once."""
         if self._places is None or self._places[0] != shape or self._places[1].device != device:
-            count = 1
-            for width in shape:
-                count *= width
+            count = math.prod(shape)
             self._places = (shape, mixed(torch.arange(count, dtype=torch.int32, device=device)).reshape(shape))
         return self._places[1]
 

@@ -18,14 +18,17 @@ class Linear(ABC):
         norm: p of a p-norm, over all values of the state, in which B does not expand: :math:`\|B y\|_p \le \|y\|_p`.
             Then neither does the flow, :math:`\|e^{t (B - I)}\|_p \le 1`.
         fastest: a bound of the rate that is known without looking at it.
-        mutual: whether B has an entry (j, i) wherever it has (i, j), so that its spectrum is likely near the real line.
     """
 
     a: Tensor
     alpha: Tensor | None
     norm: float
     fastest: float = 1.0
-    mutual: bool = False
+
+    @property
+    def mutual(self) -> bool:
+        """Whether B has an entry (j, i) wherever it has (i, j), so that its spectrum is likely near the real line."""
+        return False
 
     @property
     @abstractmethod

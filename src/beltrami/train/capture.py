@@ -46,6 +46,16 @@ class Captured(Generic[T]):
         return self.result
 
 
+def to_record(model: BLEND, wanted: bool | None) -> bool:
+    """Whether steps of the model are recorded: as ``wanted``, refused where it cannot be; for None, where it can."""
+    if wanted and not capturable(model):
+        raise ValueError(
+            "`record` needs a model on a GPU with constant steps or Exponential, a mesh that stands still and no "
+            "running costs: leave it None, and what can be recorded is."
+        )
+    return capturable(model) if wanted is None else wanted
+
+
 def capturable(model: BLEND) -> bool:
     """Whether a step of the model never waits for the device, so that it can be recorded."""
     evolution = model.evolution

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.capture import Captured, capturable
+from beltrami.train.capture import Captured, to_record
 from beltrami.train.objective import Consistency, objective
 
 
@@ -43,7 +43,7 @@ class Descent:
 
 def recorded(descent: Descent, *, record: bool | None) -> Descent | Captured[Tensor]:
     """The descent as a CUDA graph where ``record`` says so or, for None, where it can be."""
-    if record is False or (record is None and not capturable(descent.model)):
+    if not to_record(descent.model, record):
         return descent
     descent.model.train()
     with torch.enable_grad():

@@ -12,9 +12,9 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.capture import Captured, capturable
+from beltrami.train.capture import Captured, to_record
 from beltrami.train.evaluate import Horizon, Reading, best_reading
-from beltrami.train.fit import Fit, Training, check_classes, is_attention
+from beltrami.train.fit import Fit, Training, check_classes, decayed
 from beltrami.train.stack import Stack, keep_rows
 
 SHRINK = 0.75  # once no more than this share of the rows is still training, the others leave the program
@@ -116,13 +116,15 @@ class _Program:
     """The rows that are computed: which runs they are, and what each trains and validates on."""
 
     def __init__(self, stack: Stack, inputs: Inputs, y: Tensor, splits: Sequence[Split], training: Training) -> None:
-        self.stack, self.inputs, self.y, self.training = stack, inputs, y, training
+        self.stack, self.inputs, self.training = stack, inputs, training
         self.judged = stack.copy() if training.average else stack
-        self.optimiser = training.optimiser(_groups(stack, training))
+        self.optimiser = training.optimiser(decayed(stack.params, training))
         self.runs = list(range(len(stack)))
         dtype = stack.make.xi.linear.weight.dtype
         self.train = _shares([split.train for split in splits], dtype)
         self.val = _shares([split.val for split in splits], dtype)
+        # Of each run its own labels alone; all others, unknown or for the test, are a class that counts for nothing.
+        self.y = torch.stack([y.where(split.train | split.val, 0) for split in splits])
         self.stats = Stats()
         self.steps = 0
         self.share = torch.ones((), device=y.device)
@@ -132,7 +134,8 @@ class _Program:
         """One step of every row; the losses before it."""
         self.stack.make.train()
         if self._descend is None:
-            self._descend = self._recorded() if self._capturable() else self._descent
+            record = to_record(self.stack.make, self.training.record)
+            self._descend = self._recorded() if record else self._descent
         self.steps += 1
         self.share.fill_(self.training.consistency.share(self.steps))
         losses = self._descend()
@@ -148,13 +151,12 @@ class _Program:
         self.judged.make.eval()
         ts = horizon.times(self.judged.make.evolution.time)
 
-        def read(model: BLEND, shares: Tensor) -> tuple[Tensor, Tensor]:
+        def read(model: BLEND, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
             logits = model.logits_along(self.inputs, (0.0, *ts))[1:]
-            right = (logits.argmax(-1) == self.y).to(logits.dtype)
-            loss = F.cross_entropy(logits.movedim(-1, 1), self.y.expand(len(ts), -1), reduction="none")
-            return right @ shares, loss @ shares
+            right = (logits.argmax(-1) == y).to(logits.dtype)
+            return right @ shares, _entropies(logits, y) @ shares
 
-        right, loss = self.judged.apply(read, self.val)
+        right, loss = self.judged.apply(read, self.y, self.val)
         return [best_reading(*row, ts, horizon) for row in zip(right.tolist(), loss.tolist(), strict=True)]
 
     def save(self, best: Stack, rows: list[int]) -> None:
@@ -173,7 +175,7 @@ class _Program:
         keep_rows(self.optimiser, before, self.stack, chosen)
         self.judged = self.judged.rows(chosen) if self.training.average else self.stack
         self.runs = [self.runs[k] for k in going]
-        self.train, self.val = self.train[chosen], self.val[chosen]
+        self.train, self.val, self.y = self.train[chosen], self.val[chosen], self.y[chosen]
         self._descend = None
 
     def _descent(self) -> Tensor:
@@ -181,34 +183,27 @@ class _Program:
         for parameter in self.stack.params.values():
             parameter.grad = None
         self.stats = Stats()
-        losses = self.stack.apply(self._loss, self.train)
+        losses = self.stack.apply(self._loss, self.y, self.train)
         losses.sum().backward()
         return losses.detach()
 
-    def _loss(self, model: BLEND, shares: Tensor) -> Tensor:
+    def _loss(self, model: BLEND, y: Tensor, shares: Tensor) -> Tensor:
         consistency = self.training.consistency
         outputs = [model.run(self.inputs) for _ in range(consistency.passes)]
         for output in outputs:
             self.stats.add(output.stats)
         logits = torch.stack([output.logits for output in outputs])
-        entropies = F.cross_entropy(logits.movedim(-1, 1), self.y.expand(len(outputs), -1), reduction="none")
-        loss = (entropies @ shares).mean() + torch.stack([output.cost for output in outputs]).mean()
+        loss = (_entropies(logits, y) @ shares).mean() + torch.stack([output.cost for output in outputs]).mean()
         return loss + self.share * consistency(logits) if consistency.weight else loss
 
     def _recorded(self) -> Captured[Tensor]:
         with torch.enable_grad():
             return Captured(self._descent, self.stack.buffers.values(), self.y.device)
 
-    def _capturable(self) -> bool:
-        return self.training.record is not False and capturable(self.stack.make)
 
-
-def _groups(stack: Stack, training: Training) -> list[dict[str, object]]:
-    """As ``parameter_groups``, of the stacked parameters."""
-    attention = [tensor for name, tensor in stack.params.items() if is_attention(name)]
-    others = [tensor for name, tensor in stack.params.items() if not is_attention(name)]
-    groups = [(others, training.weight_decay), (attention, training.attention_decay)]
-    return [{"params": tensors, "weight_decay": decay} for tensors, decay in groups if tensors]
+def _entropies(logits: Tensor, y: Tensor) -> Tensor:
+    """The cross-entropy of every node at each time or pass, (t, n, classes), (n,) -> (t, n)."""
+    return F.cross_entropy(logits.movedim(-1, 1), y.expand(len(logits), -1), reduction="none")
 
 
 def _shares(masks: Sequence[Tensor], dtype: torch.dtype) -> Tensor:

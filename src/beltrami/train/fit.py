@@ -1,7 +1,7 @@
 """fit: train a model on the labelled nodes of one split, choosing epoch and terminal time by validation."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -128,13 +128,18 @@ def fit(
 
 def parameter_groups(model: BLEND, training: Training) -> list[dict[str, Any]]:
     """The diffusivity's parameters and all others, each with its own weight decay."""
-    attention = [parameter for name, parameter in model.named_parameters() if is_attention(name)]
-    others = [parameter for name, parameter in model.named_parameters() if not is_attention(name)]
+    return decayed(dict(model.named_parameters()), training)
+
+
+def decayed(named: Mapping[str, Tensor], training: Training) -> list[dict[str, Any]]:
+    """As :func:`parameter_groups`, of the parameters of a model by their names, stacked or not."""
+    attention = [tensor for name, tensor in named.items() if _is_attention(name)]
+    others = [tensor for name, tensor in named.items() if not _is_attention(name)]
     groups = [(others, training.weight_decay), (attention, training.attention_decay)]
     return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
 
 
-def is_attention(name: str) -> bool:
+def _is_attention(name: str) -> bool:
     """Whether a parameter of a model belongs to its diffusivity."""
     return name.startswith("evolution.flow.diffusivity.")
 
