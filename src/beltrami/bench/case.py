@@ -14,8 +14,9 @@ from beltrami.experiment.run import sparse_where_it_pays
 from beltrami.graph import Edges, Sparse
 from beltrami.model import BLEND, Inputs
 from beltrami.train import Descent, seeded
-from beltrami.train.descent import recorded
+from beltrami.train.capture import replayed, to_record
 from beltrami.train.fit import parameter_groups
+from beltrami.train.update import Update
 
 SIZES = ("cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", "ogbn-arxiv")
 PER_CLASS = 20
@@ -61,18 +62,12 @@ class Case:
         """One step of training: forward, backward and the optimiser; ``record`` as ``Training`` has it."""
         model, inputs = self.model(config)
         training = build_training(config.train)
+        descent = Descent(model, inputs, self.dataset.y, self.train, training.consistency)
         optimiser = training.optimiser(parameter_groups(model, training))
-        descend = recorded(Descent(model, inputs, self.dataset.y, self.train, training.consistency), record=record)
+        update = Update(descent, optimiser, buffers=model.buffers(), record=to_record(model, record))
+        return lambda: update(1)
 
-        def step() -> Tensor:
-            model.train()
-            loss = descend()
-            optimiser.step()
-            return loss
-
-        return step
-
-    def inference(self, config: RunConfig) -> Callable[[], Tensor]:
+    def inference(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
         """Class scores of every node at the terminal time."""
         model, inputs = self.model(config)
 
@@ -81,7 +76,7 @@ class Case:
             model.eval()
             return model.run(inputs).logits
 
-        return infer
+        return replayed(infer, device=self.edges.device, record=to_record(model, record))
 
 
 def settings(name: str) -> RunConfig:

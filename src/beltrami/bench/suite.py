@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 import torch
+from torch import Tensor
 
 from beltrami.bench.case import SIZES, Case
 from beltrami.bench.clock import Clock, Work, peak_memory
@@ -13,10 +14,11 @@ from beltrami.bench.ensemble import ensemble
 from beltrami.bench.kernels import kernels
 from beltrami.bench.path import going
 from beltrami.bench.report import Report, Row, device_name
-from beltrami.bench.rival import GAT, gat_inference, gat_step
+from beltrami.bench.rival import GAT, gat_inference, gat_recorded, gat_step
 from beltrami.bench.scaling import scaling
 from beltrami.errors import UnknownName
 from beltrami.experiment import RunConfig
+from beltrami.train.capture import replayed
 
 PLAIN_TOLERANCE = 1e-4  # about what the published settings of Cora ask for
 PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
@@ -57,7 +59,9 @@ def _train(case: Case, device: str) -> Row:
     if case.config.train.passes > 1:
         works["recipe"] = case.step(case.config, record=None)
     if device.startswith("cuda"):
+        works["gat_recorded"] = _gat_recorded(case)
         works["frozen_eager"] = case.step(frozen, record=False)
+        works["live_eager"] = case.step(live, record=False)
     if find_spec("torchdiffeq") is not None:
         works["plain"] = _plain(case, frozen)
     taken = Clock(device).compare(works)
@@ -79,12 +83,16 @@ def _plain(case: Case, config: RunConfig) -> Work:
 
 def _infer(case: Case, device: str) -> Row:
     frozen, live = variants(case.config)
-    model = _gat(case)
     works: dict[str, Work] = {
-        "gat": gat_inference(model, case.dataset.x, case.dataset.edge_index),
-        "frozen": case.inference(frozen),
-        "live": case.inference(live),
+        "gat": gat_inference(_gat(case), case.dataset.x, case.dataset.edge_index),
+        "frozen": case.inference(frozen, record=None),
+        "live": case.inference(live, record=None),
     }
+    if device.startswith("cuda"):
+        bare = gat_inference(_gat(case, loops=False), case.dataset.x, _with_loops(case))
+        works["gat_recorded"] = replayed(bare, device=case.edges.device, record=True)
+        works["frozen_eager"] = case.inference(frozen, record=False)
+        works["live_eager"] = case.inference(live, record=False)
     return _row(case, Clock(device).compare(works), PAPER_INFER.get(case.name))
 
 
@@ -109,13 +117,23 @@ def variants(config: RunConfig) -> tuple[RunConfig, RunConfig]:
     return replace(once, flow=replace(once.flow, frozen=True)), live
 
 
-def _gat(case: Case) -> GAT:
-    return GAT(case.dataset.num_features, case.dataset.num_classes).to(case.edges.device)
+def _gat(case: Case, *, loops: bool = True) -> GAT:
+    return GAT(case.dataset.num_features, case.dataset.num_classes, loops=loops).to(case.edges.device)
 
 
 def _gat_step(case: Case) -> Work:
     data = case.dataset
     return gat_step(_gat(case), data.x, data.edge_index, data.y, case.train)
+
+
+def _gat_recorded(case: Case) -> Work:
+    data = case.dataset
+    return gat_recorded(_gat(case, loops=False), data.x, _with_loops(case), data.y, case.train)
+
+
+def _with_loops(case: Case) -> Tensor:
+    every = torch.arange(case.dataset.num_nodes, device=case.edges.device)
+    return torch.cat((case.dataset.edge_index, every.expand(2, -1)), dim=1)
 
 
 def _row(case: Case, taken: Mapping[str, float], paper: float | None) -> Row:

@@ -11,10 +11,13 @@ a bound of what a sum cut off leaves out. The bounds ask of B one thing, that it
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
+
+from beltrami.scheme.constant import kept
 
 NEGLIGIBLE = 40.0  # e^-40 is below the round-off of double precision
 SERIES = 16  # terms of phi near zero, where its closed form cancels
@@ -77,10 +80,10 @@ class Chebyshev(Expansion):
         return 3 + math.ceil(NEGLIGIBLE / 3 + math.sqrt((NEGLIGIBLE / 3) ** 2 + 2 * NEGLIGIBLE * s))
 
     def coefficients(self, s: Tensor, *, size: int) -> Tensor:
-        return _transform(lambda u: _phi(u, order=1), s, size=size)
+        return _transform(_phi1, s, size=size)
 
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
-        e = _transform(lambda u: _phi(u, order=2), torch.tensor([s], dtype=torch.float64), size=size)[0]
+        e = _transform(_phi2, torch.tensor([s], dtype=torch.float64), size=size)[0]
         e = (0.5 * s) * (e.clamp(min=0.0) + 4.0 * torch.finfo(e.dtype).eps)  # no smaller than its round-off
         p, q = e[1:] + 2.0 * e[:-1], e[:-1].clone()
         p[0] = q[0] = math.inf  # the residual has another form for K = 0
@@ -117,20 +120,64 @@ class Taylor(Expansion):
 
 def _transform(function: Callable[[Tensor], Tensor], s: Tensor, *, size: int) -> Tensor:
     """Chebyshev coefficients of x -> function(s (1 - x)) on [-1, 1], for each of ``s``: (j,) -> (j, size)."""
-    k = torch.arange(size, device=s.device)
-    odd, step = 2 * k + 1, math.pi / (2 * size)  # the angles of the nodes are odd multiples of the step
-    values = function(s[:, None] * (2.0 * torch.sin(0.5 * step * odd.to(s.dtype)).square()))
-    turns = (odd[:, None] * k) % (4 * size)  # whole turns are taken out exactly
-    coefficients = values @ torch.cos(step * turns.to(s.dtype)) * (2.0 / size)
-    return torch.cat((0.5 * coefficients[:, :1], coefficients[:, 1:]), dim=1)
+    return function(s[:, None] * _nodes(s.device, size)) @ _cosines(s.device, size)
 
 
-def _phi(u: Tensor, *, order: int) -> Tensor:
-    r""":math:`\varphi_1(-u) = (1 - e^{-u}) / u`, or :math:`\varphi_2(-u) = (1 - \varphi_1(-u)) / u`, for u >= 0."""
+@kept
+def _nodes(device: torch.device, size: int) -> Tensor:
+    """1 - x at the Chebyshev nodes x, whose angles are odd multiples of a step: (size,)."""
+    odd = 2 * torch.arange(size, device=device) + 1
+    return 2.0 * torch.sin(math.pi / (4 * size) * odd.to(torch.float64)).square()
+
+
+@kept
+def _cosines(device: torch.device, size: int) -> Tensor:
+    """From values at the nodes to coefficients, (size, size)."""
+    k = torch.arange(size, device=device)
+    turns = ((2 * k + 1)[:, None] * k) % (4 * size)  # whole turns are taken out exactly
+    weights = torch.full((size,), 2.0 / size, dtype=torch.float64, device=device)
+    weights[0] = 1.0 / size
+    return torch.cos(math.pi / (2 * size) * turns.to(torch.float64)) * weights
+
+
+class _Phi1(Function):
+    r""":math:`\varphi_1(-u) = (1 - e^{-u}) / u` for u >= 0, with a derivative that does not cancel near zero."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(u: Tensor) -> Tensor:
+        return torch.where(u > 0.0, -torch.expm1(-u) / u, 1.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(ctx: Any, *grad: Tensor) -> Tensor:
+        u, phi = ctx.saved_tensors
+        small = u[..., None].clamp(max=NEAR) ** torch.arange(SERIES, dtype=u.dtype, device=u.device)
+        slope = torch.where(u < NEAR, small @ _slopes(u.device), (torch.exp(-u) - phi) / u)
+        return grad[0] * slope
+
+
+@kept
+def _slopes(device: torch.device) -> Tensor:
+    """The power series of the derivative of phi_1(-u), (SERIES,)."""
+    k = torch.arange(SERIES, dtype=torch.float64, device=device)
+    return -((-1.0) ** k) * (k + 1) * torch.exp(-torch.lgamma(k + 3))
+
+
+def _phi1(u: Tensor) -> Tensor:
+    phi: Tensor = _Phi1.apply(u)  # type: ignore[no-untyped-call]
+    return phi
+
+
+def _phi2(u: Tensor) -> Tensor:
+    r""":math:`\varphi_2(-u) = (1 - \varphi_1(-u)) / u` for u >= 0, without derivatives."""
     near = u < NEAR
     small, large = torch.where(near, u, 0.0), torch.where(near, 1.0, u)
-    series = torch.full_like(u, 1.0 / math.factorial(SERIES + order))
+    series = torch.full_like(u, 1.0 / math.factorial(SERIES + 2))
     for i in reversed(range(SERIES)):
-        series = 1.0 / math.factorial(i + order) - small * series
-    closed = -torch.expm1(-large) / large
-    return torch.where(near, series, closed if order == 1 else (1.0 - closed) / large)
+        series = 1.0 / math.factorial(i + 2) - small * series
+    return torch.where(near, series, (1.0 + torch.expm1(-large) / large) / large)

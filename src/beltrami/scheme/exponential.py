@@ -10,6 +10,7 @@ from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, recording, refuse_second_derivative, unseen
+from beltrami.scheme.constant import kept
 from beltrami.scheme.expansion import Expansion
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.series import Series, expand, expected, mean_norm, summands
@@ -119,9 +120,14 @@ def _look(alpha: Tensor, y0: Tensor, slope: Tensor, norm: float) -> dict[str, fl
 
 def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:
     """What the terms are multiplied by at each time but the first, (len(ts) - 1, size), in double precision."""
-    # Filled in on the device: to copy them there would be to wait, which nobody may while a CUDA graph is recorded.
-    spans = torch.stack([torch.full((), t - ts[0], dtype=torch.float64, device=alpha.device) for t in ts[1:]])
+    spans = _spans(alpha.device, tuple(t - ts[0] for t in ts[1:]))
     return spans[:, None] * expansion.coefficients(alpha.double() * spans, size=size)
+
+
+@kept
+def _spans(device: torch.device, spans: tuple[float, ...]) -> Tensor:
+    # Filled in on the device: to copy them there would be to wait, which nobody may while a CUDA graph is recorded.
+    return torch.stack([torch.full((), span, dtype=torch.float64, device=device) for span in spans])
 
 
 class _Sum(torch.autograd.Function):

@@ -9,7 +9,7 @@ from torch import Tensor
 from beltrami.model import BLEND
 
 T = TypeVar("T")
-WARM_UP = 3  # runs before recording, in which libraries set themselves up
+WARM_UP = 2  # runs before recording, in which libraries set themselves up and optimisers their state
 
 
 class Captured(Generic[T]):
@@ -27,7 +27,7 @@ class Captured(Generic[T]):
         self.work = work  # the graph reads tensors that the work may be the only one to hold
         written = list(written)
         random = torch.cuda.get_rng_state(device)
-        values = [tensor.clone() for tensor in written]
+        values = [tensor.detach().clone() for tensor in written]
         side = torch.cuda.Stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
@@ -38,12 +38,27 @@ class Captured(Generic[T]):
         with torch.cuda.graph(self.graph):
             self.result = work()
         torch.cuda.set_rng_state(random, device)
-        for tensor, value in zip(written, values, strict=True):
-            tensor.copy_(value)
+        with torch.no_grad():
+            for tensor, value in zip(written, values, strict=True):
+                tensor.copy_(value)
 
     def __call__(self) -> T:
         self.graph.replay()
         return self.result
+
+
+def replayed(work: Callable[[], T], *, device: torch.device, record: bool) -> Callable[[], T]:
+    """The work, recorded when it is first called if it is to be; it writes to nothing but its result."""
+    graph: list[Captured[T]] = []
+
+    def run() -> T:
+        if not record:
+            return work()
+        if not graph:
+            graph.append(Captured(work, (), device))
+        return graph[0]()
+
+    return run
 
 
 def to_record(model: BLEND, wanted: bool | None) -> bool:

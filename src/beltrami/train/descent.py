@@ -5,7 +5,6 @@ from torch import Tensor
 
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.capture import Captured, to_record
 from beltrami.train.objective import Consistency, objective
 
 
@@ -13,7 +12,7 @@ class Descent:
     """Leaves the gradients of the objective at the parameters and returns the loss, without waiting for the device.
 
     Args:
-        model: in training mode whenever this is called.
+        model: put into training mode whenever this is called.
         inputs: prepared.
         y: classes, (n,).
         train: the training nodes, a mask (n,).
@@ -32,6 +31,7 @@ class Descent:
         self.share.fill_(self.consistency.share(epoch))
 
     def __call__(self) -> Tensor:
+        self.model.train()
         self.model.zero_grad(set_to_none=True)
         step = objective(self.model, self.inputs, self.nodes, self.y, self.consistency, share=self.share)
         step.loss.backward()
@@ -39,12 +39,3 @@ class Descent:
         for output in step.outputs:
             self.stats.add(output.stats)
         return step.loss.detach()
-
-
-def recorded(descent: Descent, *, record: bool | None) -> Descent | Captured[Tensor]:
-    """The descent as a CUDA graph where ``record`` says so or, for None, where it can be."""
-    if not to_record(descent.model, record):
-        return descent
-    descent.model.train()
-    with torch.enable_grad():
-        return Captured(descent, descent.model.buffers(), descent.y.device)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,13 +13,14 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.capture import Captured, to_record
-from beltrami.train.evaluate import Horizon, Reading, best_reading
+from beltrami.train.average import Average
+from beltrami.train.capture import replayed, to_record
+from beltrami.train.evaluate import AT_END, Horizon, Reading, best_reading
 from beltrami.train.fit import Fit, Training, check_classes, decayed
 from beltrami.train.stack import Stack, keep_rows
+from beltrami.train.update import Update
 
 SHRINK = 0.75  # once no more than this share of the rows is still training, the others leave the program
-AT_END = Horizon(multiple=1.0)
 
 
 def fit_many(
@@ -128,26 +130,36 @@ class _Program:
         self.stats = Stats()
         self.steps = 0
         self.share = torch.ones((), device=y.device)
-        self._descend: Callable[[], Tensor] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """What is recorded for the rows as they are."""
+        record, stack = to_record(self.stack.make, self.training.record), self.stack
+        decay = self.training.average
+        average = Average(self.judged.tensors, stack.tensors, decay=decay) if decay else None
+        self.update = Update(self._descent, self.optimiser, average, buffers=stack.buffers.values(), record=record)
+        self.readings = {
+            horizon: replayed(partial(self._readings, horizon), device=self.y.device, record=record)
+            for horizon in (self.training.horizon, AT_END)
+        }
 
     def step(self) -> list[float]:
         """One step of every row; the losses before it."""
         self.stack.make.train()
-        if self._descend is None:
-            record = to_record(self.stack.make, self.training.record)
-            self._descend = self._recorded() if record else self._descent
         self.steps += 1
         self.share.fill_(self.training.consistency.share(self.steps))
-        losses = self._descend()
-        self.optimiser.step()
-        if self.training.average:
-            self.judged.lean_towards(self.stack, 1.0 if self.steps == 1 else 1 - self.training.average)
-        found: list[float] = losses.tolist()
+        found: list[float] = self.update(self.steps).tolist()
         return found
 
-    @torch.no_grad()
     def look(self, horizon: Horizon) -> list[Reading]:
         """The best reading of the validation nodes of every row."""
+        ts = horizon.times(self.judged.make.evolution.time)
+        right, loss = self.readings[horizon]().tolist()
+        return [best_reading(*row, ts, horizon) for row in zip(right, loss, strict=True)]
+
+    @torch.no_grad()
+    def _readings(self, horizon: Horizon) -> Tensor:
+        """Accuracy and loss of every row at each time, (2, rows, t)."""
         self.judged.make.eval()
         ts = horizon.times(self.judged.make.evolution.time)
 
@@ -156,8 +168,7 @@ class _Program:
             right = (logits.argmax(-1) == y).to(logits.dtype)
             return right @ shares, _entropies(logits, y) @ shares
 
-        right, loss = self.judged.apply(read, self.y, self.val)
-        return [best_reading(*row, ts, horizon) for row in zip(right.tolist(), loss.tolist(), strict=True)]
+        return torch.stack(self.judged.apply(read, self.y, self.val))
 
     def save(self, best: Stack, rows: list[int]) -> None:
         """Keep the weights of these rows as the best of their runs."""
@@ -176,7 +187,7 @@ class _Program:
         self.judged = self.judged.rows(chosen) if self.training.average else self.stack
         self.runs = [self.runs[k] for k in going]
         self.train, self.val, self.y = self.train[chosen], self.val[chosen], self.y[chosen]
-        self._descend = None
+        self._begin()
 
     def _descent(self) -> Tensor:
         """Leaves the gradients at the stacked parameters; the losses, (rows,)."""
@@ -195,10 +206,6 @@ class _Program:
         logits = torch.stack([output.logits for output in outputs])
         loss = (_entropies(logits, y) @ shares).mean() + torch.stack([output.cost for output in outputs]).mean()
         return loss + self.share * consistency(logits) if consistency.weight else loss
-
-    def _recorded(self) -> Captured[Tensor]:
-        with torch.enable_grad():
-            return Captured(self._descent, self.stack.buffers.values(), self.y.device)
 
 
 def _entropies(logits: Tensor, y: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from beltrami.data import Split
 from beltrami.model import BLEND, Inputs
+from beltrami.train.capture import replayed
 
 
 @dataclass(frozen=True, order=True)
@@ -48,21 +49,54 @@ class Horizon:
         return tuple(time if k == self.resolution else time * k / self.resolution for k in range(1, last + 1))
 
 
+AT_END = Horizon(multiple=1.0)
+"""A look at the terminal time alone."""
+
+
 def accuracy(logits: Tensor, y: Tensor) -> float:
     """Share of rows whose largest score is at the class; (n, classes), (n,)."""
     return float((logits.argmax(-1) == y).float().mean()) if len(y) else 0.0
 
 
-@torch.no_grad()
+class Validation:
+    """The best reading of the validation nodes, to be taken again and again as the model learns.
+
+    Args:
+        model: the one that is read.
+        inputs: prepared.
+        y: classes, (n,).
+        split: whose validation nodes are read.
+        horizon: the times looked at.
+        record: whether to record the reading as a CUDA graph.
+    """
+
+    def __init__(
+        self, model: BLEND, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon, record: bool = False
+    ) -> None:
+        self.model, self.inputs, self.horizon = model, inputs, horizon
+        self.nodes = split.val.nonzero()[:, 0]
+        self.target = y[self.nodes]
+        self.ts = horizon.times(model.evolution.time)
+        self._read = replayed(self._readings, device=y.device, record=record)
+
+    def __call__(self) -> Reading:
+        right, loss = self._read().tolist()
+        return best_reading(right, loss, self.ts, self.horizon)
+
+    @torch.no_grad()
+    def _readings(self) -> Tensor:
+        """Accuracy and loss at each time, (2, len(ts))."""
+        self.model.eval()
+        logits = self.model.logits_along(self.inputs, (0.0, *self.ts), nodes=self.nodes)[1:]  # (t, val, classes)
+        right = (logits.argmax(-1) == self.target).to(logits.dtype).mean(-1)
+        target = self.target.expand(len(self.ts), -1)
+        loss = F.cross_entropy(logits.movedim(-1, 1), target, reduction="none").mean(-1)
+        return torch.stack((right, loss))
+
+
 def validate(model: BLEND, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon) -> Reading:
     """The best reading of the validation nodes over the times of ``horizon``."""
-    model.eval()
-    ts = horizon.times(model.evolution.time)
-    logits = model.logits_along(inputs, (0.0, *ts), nodes=split.val)[1:]  # (len(ts), val, classes)
-    target = y[split.val]
-    right = (logits.argmax(-1) == target).float().mean(-1)
-    loss = F.cross_entropy(logits.movedim(-1, 1), target.expand(len(ts), -1), reduction="none").mean(-1)
-    return best_reading(right.tolist(), loss.tolist(), ts, horizon)
+    return Validation(model, inputs, y, split, horizon=horizon)()
 
 
 def best_reading(right: Sequence[float], loss: Sequence[float], ts: Sequence[float], horizon: Horizon) -> Reading:

@@ -1,22 +1,26 @@
 """fit: train a model on the labelled nodes of one split, choosing epoch and terminal time by validation."""
 
+import copy
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import BLEND, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.descent import Descent, recorded
-from beltrami.train.evaluate import Horizon, Reading, validate
+from beltrami.train.average import Average
+from beltrami.train.capture import to_record
+from beltrami.train.descent import Descent
+from beltrami.train.evaluate import AT_END, Horizon, Reading, Validation, validate
 from beltrami.train.objective import Consistency
+from beltrami.train.update import Update
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
@@ -97,11 +101,14 @@ def fit(
 ) -> Fit:
     """Train in place, by full-batch gradient steps on the objective; of the labels it sees those of training nodes."""
     check_classes(y, split, model.xi.linear.out_features)
-    optimiser = training.optimiser(parameter_groups(model, training))
-    average = _Average(model, training.average)
+    record = to_record(model, training.record)
+    judged, average = _judged(model, training.average)
     descent = Descent(model, inputs, y, split.train, training.consistency)
-    descend = recorded(descent, record=training.record)
-    at_end = Horizon(multiple=1.0)
+    optimiser = training.optimiser(parameter_groups(model, training))
+    update = Update(descent, optimiser, average, buffers=model.buffers(), record=record)
+    look, glance = (
+        Validation(judged, inputs, y, split, horizon=horizon, record=record) for horizon in (training.horizon, AT_END)
+    )
     total, start = Stats(), time.perf_counter()
     best, best_epoch, weights = Reading(-1.0, 0.0, 0.0), 0, _copy(model)
     number = 0
@@ -109,14 +116,15 @@ def fit(
         looking = number % training.look_every == 0 or number == training.epochs
         try:
             descent.begin(number)
-            loss = _step(model, descend, optimiser, number)
+            loss = float(update(number))
+            _check_loss(loss, number)
             total.add(descent.stats)
-            reading = validate(average.update(), inputs, y, split, horizon=training.horizon if looking else at_end)
+            reading = look() if looking else glance()
         except ValueError as error:  # the inputs were checked: a state that is no number comes from the weights
             _check_weights(model, number, error)
             raise
         if reading > best:
-            best, best_epoch, weights = reading, number, _copy(average.judged)
+            best, best_epoch, weights = reading, number, _copy(judged)
         if on_epoch is not None:
             on_epoch(Epoch(number, loss, reading.accuracy, best, total.evaluations))
         if number - best_epoch >= training.patience:
@@ -144,29 +152,22 @@ def _is_attention(name: str) -> bool:
     return name.startswith("evolution.flow.diffusivity.")
 
 
-def _step(model: BLEND, descend: Callable[[], Tensor], optimiser: Optimizer, number: int) -> float:
-    model.train()
-    value = float(descend())
-    if value != value or abs(value) == float("inf"):
-        raise SolverError(f"the loss became {value} in epoch {number}: try a smaller learning rate or a shorter time.")
-    optimiser.step()
-    return value
+def _judged(model: BLEND, decay: float) -> tuple[BLEND, Average | None]:
+    """The model that is judged: one that follows the trained one, or with no decay that one itself."""
+    if not decay:
+        return model, None
+    follower = copy.deepcopy(model).requires_grad_(False)
+    return follower, Average(_tensors(follower), _tensors(model), decay=decay)
 
 
-class _Average:
-    """The model that is judged: a running average of the trained one, or with no decay that one itself."""
+def _tensors(model: BLEND) -> dict[str, Tensor]:
+    """Parameters and buffers by name."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
-    def __init__(self, model: BLEND, decay: float) -> None:
-        self.model = model
-        self.running = (
-            AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True) if decay else None
-        )
-        self.judged = model if self.running is None else cast(BLEND, self.running.module)
 
-    def update(self) -> BLEND:
-        if self.running is not None:
-            self.running.update_parameters(self.model)
-        return self.judged
+def _check_loss(loss: float, number: int) -> None:
+    if not math.isfinite(loss):
+        raise SolverError(f"the loss became {loss} in epoch {number}: try a smaller learning rate or a shorter time.")
 
 
 def _copy(model: BLEND) -> dict[str, Tensor]:

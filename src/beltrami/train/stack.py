@@ -62,15 +62,10 @@ class Stack:
             for name, tensor in mine.items():
                 tensor[rows] = theirs[name][chosen]
 
-    @torch.no_grad()
-    def lean_towards(self, other: "Stack", share: float) -> None:
-        """Move the way from here to there by ``share``; what is no floating number is taken over."""
-        for mine, theirs in ((self.params, other.params), (self.buffers, other.buffers)):
-            for name, tensor in mine.items():
-                if tensor.is_floating_point():
-                    tensor.lerp_(theirs[name], share)
-                else:
-                    tensor.copy_(theirs[name])
+    @property
+    def tensors(self) -> Tensors:
+        """Parameters and buffers by name."""
+        return {**self.params, **self.buffers}
 
     def write_to(self, model: BLEND, row: int) -> None:
         """Give a model the values of a row."""
