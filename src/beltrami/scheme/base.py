@@ -4,7 +4,9 @@ The problem is always y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any s
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 VectorField: TypeAlias = Callable[[float, Tensor], Tensor]
 State: TypeAlias = tuple[Tensor, ...]
+
+
+_rehearsing: ContextVar[bool] = ContextVar("rehearsing", default=False)
 
 
 class Step(NamedTuple):
@@ -188,8 +193,18 @@ def unseen(y: Tensor) -> bool:
 
 
 def recording(y: Tensor) -> bool:
-    """Whether what is done to ``y`` is being recorded as a CUDA graph."""
-    return y.is_cuda and torch.cuda.is_current_stream_capturing()
+    """Whether what is done to ``y`` is being recorded as a CUDA graph, or rehearsed for that."""
+    return _rehearsing.get() or (y.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+@contextmanager
+def rehearsal() -> Iterator[None]:
+    """Go the way that a recording goes, so that all it needs is there when it begins."""
+    token = _rehearsing.set(True)
+    try:
+        yield
+    finally:
+        _rehearsing.reset(token)
 
 
 def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -135,8 +135,7 @@ def _cosines(device: torch.device, size: int) -> Tensor:
     """From values at the nodes to coefficients, (size, size)."""
     k = torch.arange(size, device=device)
     turns = ((2 * k + 1)[:, None] * k) % (4 * size)  # whole turns are taken out exactly
-    weights = torch.full((size,), 2.0 / size, dtype=torch.float64, device=device)
-    weights[0] = 1.0 / size
+    weights = (1.0 + (k > 0).to(torch.float64)) / size
     return torch.cos(math.pi / (2 * size) * turns.to(torch.float64)) * weights
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.model import BLEND
+from beltrami.scheme.base import rehearsal
 
 T = TypeVar("T")
 WARM_UP = 2  # runs before recording, in which libraries set themselves up and optimisers their state
@@ -30,7 +31,7 @@ class Captured(Generic[T]):
         values = [tensor.detach().clone() for tensor in written]
         side = torch.cuda.Stream(device)
         side.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(side):
+        with torch.cuda.stream(side), rehearsal():
             for _ in range(WARM_UP):
                 work()
         torch.cuda.current_stream(device).wait_stream(side)
