@@ -32,11 +32,12 @@ def configured(*settings: str) -> RunConfig:
 def built(problem: Problem, *settings: str) -> tuple[BLEND, Inputs]:
     with seeded(0):
         model = problem.model(configured(*settings)).eval()
+    assert isinstance(model, BLEND)
     return model, model.prepare(problem.x, problem.edges, problem.pos)
 
 
 def mesh(model: BLEND, inputs: Inputs) -> Edges:
-    (segment,) = model.run(inputs).evolved.segments
+    (segment,) = model.evolution.evolve(model.encode(inputs), inputs.edges).segments
     return segment.edges
 
 

@@ -16,6 +16,7 @@ from beltrami.errors import DataError, UnknownName
 from beltrami.experiment import RunConfig, evaluate_run, override, pose, recipe, run, save_run
 from beltrami.experiment.run import even_rows
 from beltrami.graph import Sparse
+from beltrami.model import BLEND
 from beltrami.train import RunResult, save_weights, seeded
 
 
@@ -57,7 +58,7 @@ def test_same_seed_gives_the_same_result_bit_by_bit() -> None:
 
 def test_another_seed_starts_from_other_weights() -> None:
     one, other = (run(override(small_config(), [f"seed={seed}"]), problem=toy_problem())[1] for seed in (0, 1))
-    assert not torch.equal(one.psi.linear.weight, other.psi.linear.weight)
+    assert not torch.equal(one.get_parameter("psi.linear.weight"), other.get_parameter("psi.linear.weight"))
 
 
 def test_run_leaves_the_callers_random_state_as_it_was() -> None:
@@ -120,6 +121,7 @@ def test_inputs_become_sparse_where_that_pays() -> None:
     assert ppr.pos.shape == (1797, 1797)
     assert isinstance(ppr.x, torch.Tensor)
     model = ppr.model(digits())
+    assert isinstance(model, BLEND)
     assert model.phi is not None
     assert model.phi.linear.in_features == 1797
 

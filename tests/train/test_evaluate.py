@@ -131,6 +131,10 @@ def test_horizon_of_one_looks_at_the_end_alone() -> None:
     assert Horizon(1.0).times(4.0) == (4.0,)
 
 
+def test_horizon_looks_once_where_there_is_no_time() -> None:
+    assert Horizon(3.0, 8).times(0.0) == (0.0,)
+
+
 @pytest.mark.parametrize(
     ("multiple", "resolution", "patience"),
     [(0.5, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1), (1.0, 0, 1), (1.0, 1, 0)],

@@ -8,13 +8,13 @@ from beltrami.errors import SolverError
 from beltrami.experiment.build import build_training
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.run import judge, pose
-from beltrami.model import BLEND
+from beltrami.model import Classifier
 from beltrami.train import RunResult, fit_many, seeded
 
 
 def run_many(
     configs: Sequence[RunConfig], *, device: str = "cpu", on_epoch: Callable[[int, int], None] | None = None
-) -> list[tuple[RunResult, BLEND] | SolverError]:
+) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run` for each of the configurations, all at once; a run that fails gives its error.
 
     Args:

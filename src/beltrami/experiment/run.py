@@ -17,7 +17,7 @@ from beltrami.experiment.pin import pin
 from beltrami.experiment.setting import read_config
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, Sparse
-from beltrami.model import BLEND
+from beltrami.model import Classifier
 from beltrami.position import Encoding, Hyperbolic
 from beltrami.train import (
     Epoch,
@@ -51,7 +51,7 @@ class Problem:
     edges: Edges
     pos: Tensor | Sparse | None
 
-    def model(self, config: RunConfig) -> BLEND:
+    def model(self, config: RunConfig) -> Classifier:
         """A fresh model for this problem, from the random state as it is."""
         positions = 0 if self.pos is None else self.pos.shape[1]
         return build_model(
@@ -100,7 +100,7 @@ def run(
     device: str = "cpu",
     problem: Problem | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
-) -> tuple[RunResult, BLEND]:
+) -> tuple[RunResult, Classifier]:
     """Train one configuration and judge it: every choice by validation, the test labels read once."""
     problem = pose(config, device=device) if problem is None else problem
     with seeded(config.seed):
@@ -110,7 +110,7 @@ def run(
     return judge(config, problem, model, found), model
 
 
-def judge(config: RunConfig, problem: Problem, model: BLEND, found: Fit) -> RunResult:
+def judge(config: RunConfig, problem: Problem, model: Classifier, found: Fit) -> RunResult:
     """The result of a trained model: here the test labels are read."""
     dataset, split = problem.dataset, problem.split
     inputs = model.prepare(problem.x, problem.edges, problem.pos)
@@ -134,7 +134,7 @@ def judge(config: RunConfig, problem: Problem, model: BLEND, found: Fit) -> RunR
     )
 
 
-def save_run(folder: Path, config: RunConfig, result: RunResult, model: BLEND) -> None:
+def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifier) -> None:
     """Leave the exact configuration, the weights and the result in ``folder``; the result comes last."""
     write_atomically(folder / "config.json", config.to_json().encode())
     save_weights(model, folder / "model.safetensors")

@@ -1,8 +1,20 @@
 """Models: encoders, the evolution between them, and BLEND."""
 
-from beltrami.model.blend import BLEND, Inputs, Output
+from beltrami.model.blend import BLEND
+from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution, Evolved, Segment
 
-__all__ = ["BLEND", "Inputs", "Output", "Encoder", "Decoder", "Dropout", "Evolution", "Evolved", "Segment"]
+__all__ = [
+    "BLEND",
+    "Classifier",
+    "Inputs",
+    "Output",
+    "Encoder",
+    "Decoder",
+    "Dropout",
+    "Evolution",
+    "Evolved",
+    "Segment",
+]

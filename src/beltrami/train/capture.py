@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from beltrami.model import BLEND
+from beltrami.model import Classifier
 from beltrami.scheme.base import rehearsal
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ def replayed(work: Callable[[], T], *, device: torch.device, record: bool) -> Ca
     return run
 
 
-def to_record(model: BLEND, wanted: bool | None) -> bool:
+def to_record(model: Classifier, wanted: bool | None) -> bool:
     """Whether steps of the model are recorded: as ``wanted``, refused where it cannot be; for None, where it can."""
     if wanted and not capturable(model):
         raise ValueError(
@@ -72,9 +72,7 @@ def to_record(model: BLEND, wanted: bool | None) -> bool:
     return capturable(model) if wanted is None else wanted
 
 
-def capturable(model: BLEND) -> bool:
+def capturable(model: Classifier) -> bool:
     """Whether a step of the model never waits for the device, so that it can be recorded."""
-    evolution = model.evolution
     on_gpu = next(model.parameters()).device.type == "cuda"
-    moving = evolution.stencil.waits or evolution.remesh is not None
-    return on_gpu and not (evolution.scheme.waits or moving or evolution.costs)
+    return on_gpu and not model.waits

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from beltrami.model import BLEND, Inputs
+from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
 from beltrami.train.objective import Consistency, objective
 
@@ -19,7 +19,7 @@ class Descent:
         consistency: part of the objective.
     """
 
-    def __init__(self, model: BLEND, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency) -> None:
+    def __init__(self, model: Classifier, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency) -> None:
         self.model, self.inputs, self.consistency = model, inputs, consistency
         self.nodes = train.nonzero()[:, 0]  # once: to count a mask is to wait for the device
         self.y = y[self.nodes]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.model import BLEND, Inputs
+from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
 from beltrami.train.average import Average
 from beltrami.train.capture import replayed, to_record
@@ -24,7 +24,7 @@ SHRINK = 0.75  # once no more than this share of the rows is still training, the
 
 
 def fit_many(
-    models: Sequence[BLEND],
+    models: Sequence[Classifier],
     inputs: Inputs,
     y: Tensor,
     splits: Sequence[Split],
@@ -47,11 +47,11 @@ def fit_many(
     """
     if len(models) != len(splits) or not models:
         raise ValueError(f"fit_many needs a split for every model; got {len(models)} models, {len(splits)} splits.")
-    for cost in models[0].evolution.costs:
+    for cost in models[0].costs:
         if cost.differentiates:
             raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
     for split in splits:
-        check_classes(y, split, models[0].xi.linear.out_features)
+        check_classes(y, split, models[0].num_classes)
     start = time.perf_counter()
     records = [_Record() for _ in models]
     best = Stack.of(models).copy()
@@ -122,7 +122,7 @@ class _Program:
         self.judged = stack.copy() if training.average else stack
         self.optimiser = training.optimiser(decayed(stack.params, training))
         self.runs = list(range(len(stack)))
-        dtype = stack.make.xi.linear.weight.dtype
+        dtype = next(iter(stack.params.values())).dtype
         self.train = _shares([split.train for split in splits], dtype)
         self.val = _shares([split.val for split in splits], dtype)
         # Of each run its own labels alone; all others, unknown or for the test, are a class that counts for nothing.
@@ -153,7 +153,7 @@ class _Program:
 
     def look(self, horizon: Horizon) -> list[Reading]:
         """The best reading of the validation nodes of every row."""
-        ts = horizon.times(self.judged.make.evolution.time)
+        ts = horizon.times(self.judged.make.time)
         right, loss = self.readings[horizon]().tolist()
         return [best_reading(*row, ts, horizon) for row in zip(right, loss, strict=True)]
 
@@ -161,9 +161,9 @@ class _Program:
     def _readings(self, horizon: Horizon) -> Tensor:
         """Accuracy and loss of every row at each time, (2, rows, t)."""
         self.judged.make.eval()
-        ts = horizon.times(self.judged.make.evolution.time)
+        ts = horizon.times(self.judged.make.time)
 
-        def read(model: BLEND, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+        def read(model: Classifier, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
             logits = model.logits_along(self.inputs, (0.0, *ts))[1:]
             right = (logits.argmax(-1) == y).to(logits.dtype)
             return right @ shares, _entropies(logits, y) @ shares
@@ -198,7 +198,7 @@ class _Program:
         losses.sum().backward()
         return losses.detach()
 
-    def _loss(self, model: BLEND, y: Tensor, shares: Tensor) -> Tensor:
+    def _loss(self, model: Classifier, y: Tensor, shares: Tensor) -> Tensor:
         consistency = self.training.consistency
         outputs = [model.run(self.inputs) for _ in range(consistency.passes)]
         for output in outputs:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from beltrami.data import Split
-from beltrami.model import BLEND, Inputs
+from beltrami.model import Classifier, Inputs
 from beltrami.train.capture import replayed
 
 
@@ -43,7 +43,8 @@ class Horizon:
             )
 
     def times(self, time: float) -> tuple[float, ...]:
-        if self.multiple == 1:
+        """For the terminal time ``time``; for none, 0, one look."""
+        if self.multiple == 1 or time == 0:
             return (time,)
         last = int(self.multiple * self.resolution)
         return tuple(time if k == self.resolution else time * k / self.resolution for k in range(1, last + 1))
@@ -71,12 +72,12 @@ class Validation:
     """
 
     def __init__(
-        self, model: BLEND, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon, record: bool = False
+        self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon, record: bool = False
     ) -> None:
         self.model, self.inputs, self.horizon = model, inputs, horizon
         self.nodes = split.val.nonzero()[:, 0]
         self.target = y[self.nodes]
-        self.ts = horizon.times(model.evolution.time)
+        self.ts = horizon.times(model.time)
         self._read = replayed(self._readings, device=y.device, record=record)
 
     def __call__(self) -> Reading:
@@ -94,7 +95,7 @@ class Validation:
         return torch.stack((right, loss))
 
 
-def validate(model: BLEND, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon) -> Reading:
+def validate(model: Classifier, inputs: Inputs, y: Tensor, split: Split, *, horizon: Horizon) -> Reading:
     """The best reading of the validation nodes over the times of ``horizon``."""
     return Validation(model, inputs, y, split, horizon=horizon)()
 
@@ -111,7 +112,7 @@ def best_reading(right: Sequence[float], loss: Sequence[float], ts: Sequence[flo
 
 
 @torch.no_grad()
-def predict(model: BLEND, inputs: Inputs, *, time: float) -> Tensor:
+def predict(model: Classifier, inputs: Inputs, *, time: float) -> Tensor:
     """Class scores of every node with the flow stopped at ``time``, (n, classes)."""
     model.eval()
     return model.logits_along(inputs, (0.0, time))[-1]

@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.model import BLEND, Inputs
+from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
 from beltrami.train.average import Average
 from beltrami.train.capture import to_record
@@ -91,7 +91,7 @@ class Fit:
 
 
 def fit(
-    model: BLEND,
+    model: Classifier,
     inputs: Inputs,
     y: Tensor,
     split: Split,
@@ -100,7 +100,7 @@ def fit(
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Fit:
     """Train in place, by full-batch gradient steps on the objective; of the labels it sees those of training nodes."""
-    check_classes(y, split, model.xi.linear.out_features)
+    check_classes(y, split, model.num_classes)
     record = to_record(model, training.record)
     judged, average = _judged(model, training.average)
     descent = Descent(model, inputs, y, split.train, training.consistency)
@@ -134,7 +134,7 @@ def fit(
     return Fit(best, best_epoch, number, time.perf_counter() - start, total)
 
 
-def parameter_groups(model: BLEND, training: Training) -> list[dict[str, Any]]:
+def parameter_groups(model: Classifier, training: Training) -> list[dict[str, Any]]:
     """The diffusivity's parameters and all others, each with its own weight decay."""
     return decayed(dict(model.named_parameters()), training)
 
@@ -152,7 +152,7 @@ def _is_attention(name: str) -> bool:
     return name.startswith("evolution.flow.diffusivity.")
 
 
-def _judged(model: BLEND, decay: float) -> tuple[BLEND, Average | None]:
+def _judged(model: Classifier, decay: float) -> tuple[Classifier, Average | None]:
     """The model that is judged: one that follows the trained one, or with no decay that one itself."""
     if not decay:
         return model, None
@@ -160,7 +160,7 @@ def _judged(model: BLEND, decay: float) -> tuple[BLEND, Average | None]:
     return follower, Average(_tensors(follower), _tensors(model), decay=decay)
 
 
-def _tensors(model: BLEND) -> dict[str, Tensor]:
+def _tensors(model: Classifier) -> dict[str, Tensor]:
     """Parameters and buffers by name."""
     return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
@@ -170,11 +170,11 @@ def _check_loss(loss: float, number: int) -> None:
         raise SolverError(f"the loss became {loss} in epoch {number}: try a smaller learning rate or a shorter time.")
 
 
-def _copy(model: BLEND) -> dict[str, Tensor]:
+def _copy(model: Classifier) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 
-def _check_weights(model: BLEND, number: int, cause: ValueError) -> None:
+def _check_weights(model: Classifier, number: int, cause: ValueError) -> None:
     if not all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters()):
         raise SolverError(
             f"the weights became NaN or infinite in epoch {number}: try a smaller learning rate or a shorter time."

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from beltrami.model import BLEND, Inputs, Output
+from beltrami.model import Classifier, Inputs, Output
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,13 @@ class Objective:
 
 
 def objective(
-    model: BLEND, inputs: Inputs, nodes: Tensor, y: Tensor, consistency: Consistency, *, share: Tensor | float = 1.0
+    model: Classifier,
+    inputs: Inputs,
+    nodes: Tensor,
+    y: Tensor,
+    consistency: Consistency,
+    *,
+    share: Tensor | float = 1.0,
 ) -> Objective:
     """The mean over passes of running costs and cross-entropy, plus the given share of consistency.
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
-from beltrami.model import BLEND
+from beltrami.model import Classifier
 
 T = TypeVar("T")
 Tensors = dict[str, Tensor]
@@ -28,10 +28,10 @@ class Stack:
 
     params: Tensors
     buffers: Tensors
-    make: BLEND
+    make: Classifier
 
     @staticmethod
-    def of(models: Sequence[BLEND]) -> "Stack":
+    def of(models: Sequence[Classifier]) -> "Stack":
         named = [dict(model.named_parameters()) for model in models]
         kept = [dict(model.named_buffers()) for model in models]
         return Stack(
@@ -67,7 +67,7 @@ class Stack:
         """Parameters and buffers by name."""
         return {**self.params, **self.buffers}
 
-    def write_to(self, model: BLEND, row: int) -> None:
+    def write_to(self, model: Classifier, row: int) -> None:
         """Give a model the values of a row."""
         with torch.no_grad():
             for name, parameter in model.named_parameters():
@@ -106,7 +106,7 @@ def keep_rows(optimiser: Optimizer, before: Stack, after: Stack, chosen: Tensor)
 class _Run(nn.Module):
     """A model as the argument of a function, so that ``functional_call`` can put other weights into it."""
 
-    def __init__(self, model: BLEND, work: Callable[..., object]) -> None:
+    def __init__(self, model: Classifier, work: Callable[..., object]) -> None:
         super().__init__()
         self.model, self.work = model, work
 

@@ -1,0 +1,112 @@
+"""Classifier: what training asks of a model, BLEND or a rival."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from beltrami.errors import check_matrix
+from beltrami.flow import Cost
+from beltrami.graph import Edges, Sparse
+from beltrami.scheme import Stats
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a model runs on, checked: features (n, f) and positions (n, p), dense or sparse, and the graph."""
+
+    x: Tensor | Sparse
+    edges: Edges
+    pos: Tensor | Sparse | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """Class scores (n, classes), the running cost to be added to the loss, and the statistics of each solve."""
+
+    logits: Tensor
+    cost: Tensor
+    solves: tuple[Stats, ...] = ()
+
+    @property
+    def stats(self) -> Stats:
+        """All solves together; backward counts are in once ``backward`` has run."""
+        total = Stats()
+        for stats in self.solves:
+            total.add(stats)
+        return total
+
+
+class Classifier(nn.Module, ABC):
+    """From the features of all nodes, a graph and positions to class scores of every node.
+
+    Shapes:
+        ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
+        sparse. In a loop, build ``Edges`` and ``Sparse`` once and pass them instead.
+    """
+
+    def forward(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Tensor:
+        return self.run(self.prepare(x, edge_index, pos)).logits
+
+    @property
+    @abstractmethod
+    def num_classes(self) -> int:
+        """How many classes it tells apart."""
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """The terminal time T; 0 for a model that has none, whose trajectory is one point."""
+
+    @property
+    @abstractmethod
+    def waits(self) -> bool:
+        """Whether a training step waits for the device before its end; one that does not can be recorded."""
+
+    @property
+    @abstractmethod
+    def costs(self) -> Sequence[Cost]:
+        """The running costs of a training step; empty for none."""
+
+    @abstractmethod
+    def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
+        """Check the inputs and bring them into the form of the hot path: do it once before a loop over :meth:`run`."""
+
+    @abstractmethod
+    def run(self, inputs: Inputs) -> Output:
+        """As :meth:`forward` on prepared inputs, with the running cost and the statistics of its solves."""
+
+    @abstractmethod
+    def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
+        """Class scores at each of the times ``ts``, increasing from 0, of all nodes or those of a mask or index.
+
+        Shapes:
+            -> (len(ts), n, classes).
+        """
+
+    @abstractmethod
+    def attention_spread(self, inputs: Inputs) -> float:
+        """How far the learned weights of the edges are from uniform; 0 for exactly uniform, or none learned."""
+
+
+def checked(x: Tensor | Sparse, name: str, *, columns: int, rows: int | None = None) -> Tensor | Sparse:
+    """An input of a model, refused where its shape or a value is none to work with; sparse layouts as ``Sparse``."""
+    if isinstance(x, Sparse):
+        expected = (x.shape[0] if rows is None else rows, columns)
+        if x.shape != expected:
+            raise ValueError(f"`{name}` has shape {x.shape} where {expected} is expected.")
+        if not bool(torch.isfinite(x.values).all()):
+            raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
+        return x
+    check_matrix(x, name=name, rows=rows, columns=columns)
+    return x if x.layout == torch.strided else Sparse.of(x)
+
+
+def checked_edges(edge_index: Tensor | Edges, *, num_nodes: int) -> Edges:
+    """The graph of a model whose features have ``num_nodes`` rows."""
+    edges = edge_index if isinstance(edge_index, Edges) else Edges.build(edge_index, num_nodes=num_nodes)
+    if edges.num_nodes != num_nodes:
+        raise ValueError(f"`x` has {num_nodes} rows where the graph has {edges.num_nodes} nodes.")
+    return edges
