@@ -126,6 +126,12 @@ def test_runs_together_are_timed_against_runs_alone(tiny: Facts, monkeypatch: py
     assert row["alone_ratio"] == pytest.approx(row["alone_s_per_run"] / row["together_s_per_run"], rel=0.05)
 
 
+def test_rivals_are_timed_as_they_come_and_compiled(tiny: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GAT, "compile", lambda model, **_: None)  # which takes its minutes
+    (row,) = bench("rivals", sizes=["cora"]).rows
+    assert all(row[f"{what}_{how}_s"] > 0 for what in ("train", "infer") for how in ("gat", "compiled"))
+
+
 def test_growth_is_an_exponent_of_the_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling_suite, "ON_CPU", (2000, 20000))
     *rows, total = bench("scaling").rows
@@ -147,5 +153,5 @@ def test_unknown_names_are_refused() -> None:
         bench("trian")
     with pytest.raises(ValueError, match=r"unknown size 'coro'.*cora"):
         bench("train", sizes=["coro"])
-    assert set(SUITES) == {"train", "infer", "memory", "kernels", "ensemble", "scaling"}
+    assert set(SUITES) == {"train", "infer", "rivals", "memory", "kernels", "ensemble", "scaling"}
     assert Report("train", "cpu", "", []).columns == []

@@ -25,17 +25,24 @@ from beltrami.graph import (
     pieces,
     squareplus,
 )
-from beltrami.graph.ops import backend
+from beltrami.graph.ops import backend, largest
 from beltrami.graph.ops.kernels import forward
+from beltrami.model import masking
 
-TYPES = {torch.float32: "*fp32", torch.float64: "*fp64", torch.bfloat16: "*bf16", torch.int32: "*i32"}
+TYPES = {
+    torch.float32: "*fp32",
+    torch.float64: "*fp64",
+    torch.bfloat16: "*bf16",
+    torch.int32: "*i32",
+    torch.int64: "*i64",
+}
 HOPPER = GPUTarget("cuda", 90, 32)
 seen: set[str] = set()
 
 
 def compile_instead(kernel: Any, *values: Any, grid: Any, warmup: bool, **named: Any) -> None:
     """In the place of a launch."""
-    options = {name: named.pop(name) for name in ("num_warps", "enable_fp_fusion")}
+    options = {name: named.pop(name) for name in ("num_warps", "enable_fp_fusion") if name in named}
     names = [parameter.name for parameter in kernel.params]
     given = dict(zip(names, values, strict=False)) | named
     fixed = {(names.index(p.name),): given[p.name] for p in kernel.params if p.is_constexpr}
@@ -47,7 +54,9 @@ def compile_instead(kernel: Any, *values: Any, grid: Any, warmup: bool, **named:
 
 
 def kind(value: Any) -> str:
-    return TYPES[value.dtype] if torch.is_tensor(value) else "i32"
+    if torch.is_tensor(value):
+        return TYPES[value.dtype]
+    return "fp32" if isinstance(value, float) else "i32"
 
 
 def main() -> None:
@@ -66,6 +75,8 @@ def main() -> None:
         for x in (p, z, a):
             x.requires_grad_()
         attend(Pair(p, p, f), z, edges, normalise=normalise).sum().backward()
+        largest(a.detach(), edges)
+        masking.masked(z, *torch.zeros(2, dtype=torch.int32), least=0, scale=2.0, width=1)
         (aggregate(a, p, edges).sum() + edge_dot(p, p, edges).sum() + collect(a, edges).sum()).backward()
 
 

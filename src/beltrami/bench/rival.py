@@ -36,7 +36,7 @@ class GAT(nn.Module):
         return logits
 
 
-def gat_descent(model: GAT, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
+def gat_descent(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
     """Leaves the gradients of the cross-entropy of the nodes ``train``, a mask or their numbers; returns the loss."""
 
     def descend() -> Tensor:
@@ -49,11 +49,11 @@ def gat_descent(model: GAT, x: Tensor, edge_index: Tensor, y: Tensor, train: Ten
     return descend
 
 
-def gat_optimiser(model: GAT) -> Optimizer:
+def gat_optimiser(model: nn.Module) -> Optimizer:
     return torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=5e-4)
 
 
-def gat_step(model: GAT, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
+def gat_step(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
     """One step of training: forward, backward, Adam."""
     descend, optimiser = gat_descent(model, x, edge_index, y, train), gat_optimiser(model)
 
@@ -65,13 +65,13 @@ def gat_step(model: GAT, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor
     return step
 
 
-def gat_recorded(model: GAT, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
+def gat_recorded(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
     """The same step as a CUDA graph, of a model that adds no loops: to do so is to wait for the device."""
     update = Update(gat_descent(model, x, edge_index, y, train.nonzero()[:, 0]), gat_optimiser(model), record=True)
     return lambda: update(1)
 
 
-def gat_inference(model: GAT, x: Tensor, edge_index: Tensor) -> Callable[[], Tensor]:
+def gat_inference(model: nn.Module, x: Tensor, edge_index: Tensor) -> Callable[[], Tensor]:
     """Class scores of every node."""
 
     @torch.no_grad()

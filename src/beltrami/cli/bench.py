@@ -12,7 +12,9 @@ from beltrami.cli.option import Device, check_device, check_file
 def bench(
     suite: Annotated[
         str,
-        typer.Option(help="What to measure: train, infer, memory, kernels, ensemble or scaling.", metavar="NAME"),
+        typer.Option(
+            help="What to measure: train, infer, rivals, memory, kernels, ensemble or scaling.", metavar="NAME"
+        ),
     ] = "train",
     device: Device = "cpu",
     size: Annotated[
@@ -29,6 +31,8 @@ def bench(
     Graphs are the real ones where they are at hand, and power-law graphs of the same size otherwise.
 
     - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
+
+    - `rivals`: the GAT itself, as it comes, compiled and recorded.
 
     - `memory`: the GPU memory of a training step.
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.errors import check_graph
-from beltrami.graph.pieces import Pieces, cut
+from beltrami.graph.pieces import Pieces, cut, longest_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Compressed:
     @cached_property
     def pieces(self) -> Pieces:
         """The rows cut into pieces of bounded length, for kernels that work on many at a time."""
-        return cut(self.ptr)
+        return cut(self.ptr, longest=longest_of(len(self.index)))
 
     def to(self, device: torch.device | str) -> "Compressed":
         return Compressed(self.ptr.to(device), self.index.to(device), self.edge.to(device))

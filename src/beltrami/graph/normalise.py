@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Edges
-from beltrami.graph.ops import collect, spread
+from beltrami.graph.ops import collect, largest, spread
 
 Link = Callable[[Tensor], Tensor]
 _IDLE: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
@@ -128,10 +128,7 @@ def log_sum(log_weight: Tensor, edges: Edges, *, senders: bool = False) -> Tenso
 
     Stable: the largest weight of each group is taken out first. Minus infinity where a node has no such edge.
     """
-    group = edges.j if senders else edges.i
-    with torch.no_grad():
-        lowest = log_weight.new_full((edges.num_nodes, log_weight.shape[1]), -torch.inf)
-        largest = lowest.scatter_reduce(0, group[:, None].expand_as(log_weight), log_weight, "amax")
-    relative = torch.exp(log_weight - largest.index_select(0, group))
+    top = largest(log_weight, edges, senders=senders)
+    relative = torch.exp(log_weight - spread(top, edges, senders=senders))
     # The largest is in the sum as one; a sum below that is empty, and the logarithm of zero has no derivative.
-    return largest + collect(relative, edges, senders=senders).clamp(min=1).log()
+    return top + collect(relative, edges, senders=senders).clamp(min=1).log()

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 LONGEST = 128  # entries of a piece: some microseconds of work, and longer than nearly every row of nearly every graph
+SHORT = 32  # of a piece where there are so few entries in all that a device stands idle while one row is walked along
+FEW = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +46,13 @@ class Pieces:
         return self.row[split], self.start[split], self.stop[split], self.slot[split]
 
 
-def cut(ptr: Tensor, *, longest: int | None = None) -> Pieces:
+def longest_of(entries: int) -> int:
+    """How long a piece may be where there are so many entries in all."""
+    return min(LONGEST, SHORT) if entries < FEW else LONGEST
+
+
+def cut(ptr: Tensor, *, longest: int) -> Pieces:
     """The pieces of the rows that ``ptr`` (rows + 1,) bounds, of at most ``longest`` entries each."""
-    longest = LONGEST if longest is None else longest
     ptr = ptr.long()
     counts = ((ptr.diff() + longest - 1) // longest).clamp(min=1)
     row = torch.arange(len(counts), device=ptr.device).repeat_interleave(counts)

@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from beltrami.graph.ops.backend import has_kernel
+
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a 32-bit hash of low bias, as signed integers
 
 
@@ -40,9 +42,14 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             return x
         self.calls.add_(1)
+        least = round((self.p - 0.5) * 2**32)  # of 2^32 numbers, the share p lies below it
+        if has_kernel(x):
+            from beltrami.model.masking import masked
+
+            width = math.prod(x.shape[1:]) if self.rows else 1
+            return masked(x, self.seed, self.calls, least=least, scale=1 / (1 - self.p), width=width)
         shape = (x.shape[0], *(1 for _ in x.shape[1:])) if self.rows else tuple(x.shape)
         kept = mixed(self._hashed_places(shape, x.device) ^ mixed(self.seed ^ mixed(self.calls)))
-        least = round((self.p - 0.5) * 2**32)  # of 2^32 numbers, the share p lies below it
         return x * ((kept >= least).to(x.dtype) * (1 / (1 - self.p)))
 
     def _hashed_places(self, shape: tuple[int, ...], device: torch.device) -> Tensor:

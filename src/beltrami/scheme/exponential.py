@@ -154,7 +154,7 @@ class _Sum(torch.autograd.Function):
         after: list[Tensor] = []  # lambda_{k+1} and lambda_{k+2}
         da = torch.zeros_like(f.a) if needs_a else None
         for k in reversed(range(len(terms) if needs_a or needs_w else 0)):
-            cotangent, factor = torch.tensordot(d[:, k], g, 1), c if k else 1.0
+            cotangent, factor = _combined(d[:, k], g), c if k else 1.0
             if after:
                 cotangent.add_(f.transposed(after[0]), alpha=factor)
                 ctx.stats.backward_evaluations += 1
@@ -167,7 +167,15 @@ class _Sum(torch.autograd.Function):
         return None, None, None, grad_ys.sum(0) if needs_y0 else None, da, after[0] if needs_w else None, dd
 
 
+def _combined(d: Tensor, g: Tensor) -> Tensor:
+    """sum_j d_j g_j; for one time a product, of which libraries for matrices make a meal."""
+    return d[0] * g[0] if len(g) == 1 else torch.tensordot(d, g, 1)
+
+
 def _add(out: Tensor, d: Tensor, blocks: tuple[Tensor, ...]) -> None:
     """out_j += sum_k d_jk w_k, in place: (j, ...), (j, k), blocks of k in all."""
     for block, part in zip(blocks, d.split([len(block) for block in blocks], dim=1), strict=True):
-        out.flatten(1).addmm_(part, block.flatten(1))
+        if len(block) == 1 and len(out) == 1:
+            out[0].addcmul_(part[0, 0], block[0])
+        else:
+            out.flatten(1).addmm_(part, block.flatten(1))

@@ -1,5 +1,5 @@
 """The hot operations on a graph, with their derivatives."""
 
-from beltrami.graph.ops.products import aggregate, collect, edge_dot, spread
+from beltrami.graph.ops.products import aggregate, collect, edge_dot, largest, spread
 
-__all__ = ["aggregate", "edge_dot", "spread", "collect"]
+__all__ = ["aggregate", "edge_dot", "spread", "collect", "largest"]

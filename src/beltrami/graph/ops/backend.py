@@ -53,6 +53,26 @@ def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
     return spmm(incidence, values.new_ones(len(values), 1), values[:, None])[:, 0]
 
 
+def row_max(pattern: Compressed, values: Tensor) -> Tensor:
+    """The largest of the edge values in each row of a pattern, minus infinity for an empty row: (m, d) -> (r, d)."""
+    if has_kernel(values):
+        from beltrami.graph.ops.kernels import product
+
+        return product.row_sums(pattern, values, largest=True)
+    row = pattern.row.long()[:, None].expand(-1, values.shape[1])
+    lowest = values.new_full((len(pattern.ptr) - 1, values.shape[1]), -torch.inf)
+    return lowest.scatter_reduce(0, row, values.index_select(0, pattern.edge), "amax")
+
+
+def spread(values: Tensor, index: Tensor) -> Tensor:
+    """Rows of ``values`` by their numbers: (n, h), (m,) -> (m, h)."""
+    if has_kernel(values):
+        from beltrami.graph.ops.kernels import product
+
+        return product.spread(values, index)
+    return values.index_select(0, index)
+
+
 def has_kernel(tensor: Tensor) -> bool:
     """Whether our own kernels serve tensors like this one."""
     return tensor.is_cuda and tensor.dtype in KERNEL_DTYPES and _has_triton()

@@ -52,6 +52,15 @@ def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     return out
 
 
+def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
+    """The largest of the edge values at their receivers, or at their senders; (m, h) -> (n, h).
+
+    Minus infinity at a node without such an edge. No gradient passes through it.
+    """
+    out: Tensor = _Largest.apply(e.detach(), edges, senders)  # type: ignore[no-untyped-call]
+    return out
+
+
 class _Aggregate(Function):
     @staticmethod
     def forward(a: Tensor, z: Tensor, edges: Edges, transposed: bool) -> Tensor:
@@ -113,7 +122,7 @@ class _EdgeDot(Function):
 class _Spread(Function):
     @staticmethod
     def forward(v: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return v.index_select(0, edges.j if senders else edges.i)
+        return backend.spread(v, edges.j if senders else edges.i)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -146,6 +155,25 @@ class _Collect(Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
         stacked = as_heads(e, in_dims[0], info.batch_size)
         return collect(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
+
+
+class _Largest(Function):
+    @staticmethod
+    def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
+        return backend.row_max(edges.columns if senders else edges.rows, e)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grad: Tensor) -> tuple[None, None, None]:
+        return None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
+        stacked = as_heads(e, in_dims[0], info.batch_size)
+        return largest(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
 
 
 def as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:

@@ -20,6 +20,7 @@ TILE = 512  # numbers of a tile: entries in flight times channels
 WIDEST = 256  # channels of a tile; wider states take several programs a piece
 MOST_HEADS = 16  # of a tile; more of them take several programs an entry
 FUSION = {"enable_fp_fusion": True}  # multiply and add in one instruction: said aloud, since defaults differ
+BLOCK = 1024  # numbers of a program that only copies
 WARPS = 1  # a row is short: many small programs hide each other's waiting
 
 
@@ -78,30 +79,46 @@ def _sddmm(
 def _row_sums(
     row, start, stop, slot, edge, values, out, partial, pieces,
     D: tl.constexpr, R: tl.constexpr, E: tl.constexpr, C: tl.constexpr, SUM: tl.constexpr, INDIRECT: tl.constexpr,
+    MAX: tl.constexpr,
 ):  # fmt: skip
-    """Several pieces a program, since edge values have few channels. Direct: entries are rows of ``values``."""
+    """Several pieces a program, since edge values have few channels. Direct: entries are rows of ``values``.
+
+    MAX: their largest in place of their sum.
+    """
     piece = tl.program_id(0) * R + tl.arange(0, R)
     channel = tl.program_id(1) * C + tl.arange(0, C)
     alive, inside = piece < pieces, channel < D
     begin = tl.load(start + piece, mask=alive, other=0)
     end = tl.load(stop + piece, mask=alive, other=0)
-    acc = tl.zeros((R, E, C), SUM)
+    acc = tl.full((R, E, C), float("-inf") if MAX else 0.0, SUM)
     for at in range(0, tl.max(end - begin, 0), E):
         entry = begin[:, None] + at + tl.arange(0, E)[None, :]
         there = entry < end[:, None]
         e = tl.load(edge + entry, mask=there, other=0) if INDIRECT else entry
         place = e.to(tl.int64)[:, :, None] * D + channel[None, None, :]
-        acc += tl.load(values + place, mask=there[:, :, None] & inside[None, None, :], other=0.0).to(SUM)
-    total = tl.sum(acc, 1)
+        both = there[:, :, None] & inside[None, None, :]
+        if MAX:
+            acc = tl.maximum(acc, tl.load(values + place, mask=both, other=float("-inf")).to(SUM))
+        else:
+            acc += tl.load(values + place, mask=both, other=0.0).to(SUM)
+    total = tl.max(acc, 1) if MAX else tl.sum(acc, 1)
     i = tl.load(row + piece, mask=alive, other=0).to(tl.int64)
-    both = alive[:, None] & inside[None, :]
+    cell = alive[:, None] & inside[None, :]
     if INDIRECT:
         place = tl.load(slot + piece, mask=alive, other=-1)
         whole = (place < 0)[:, None]
-        tl.store(out + i[:, None] * D + channel[None, :], total, mask=both & whole)
-        tl.store(partial + place.to(tl.int64)[:, None] * D + channel[None, :], total, mask=both & (place >= 0)[:, None])
+        tl.store(out + i[:, None] * D + channel[None, :], total, mask=cell & whole)
+        tl.store(partial + place.to(tl.int64)[:, None] * D + channel[None, :], total, mask=cell & (place >= 0)[:, None])
     else:
-        tl.store(out + i[:, None] * D + channel[None, :], total, mask=both)
+        tl.store(out + i[:, None] * D + channel[None, :], total, mask=cell)
+
+
+@triton.jit(do_not_specialize=["count"])
+def _spread(values, index, out, count, H: tl.constexpr, B: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    there = at < count
+    node = tl.load(index + at // H, mask=there, other=0).to(tl.int64)
+    tl.store(out + at, tl.load(values + node * H + at % H, mask=there, other=0.0), mask=there)
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
@@ -139,15 +156,26 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
     return out
 
 
-def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
-    """Edge values summed over the rows of a pattern: (m, d) -> (r, d)."""
+def spread(values: Tensor, index: Tensor) -> Tensor:
+    """Rows of ``values`` by their numbers: (n, h), (m,) -> (m, h)."""
+    out = values.new_empty(len(index), values.shape[1])
+    if out.numel():
+        with torch.cuda.device_of(values):
+            _spread[(cdiv(out.numel(), BLOCK),)](
+                values.contiguous(), index, out, out.numel(), H=values.shape[1], B=BLOCK
+            )
+    return out
+
+
+def row_sums(pattern: Compressed, values: Tensor, *, largest: bool = False) -> Tensor:
+    """Edge values summed over the rows of a pattern, or the largest of each: (m, d) -> (r, d)."""
     pieces, d = pattern.pieces, values.shape[1]
     out = values.new_empty(len(pattern.ptr) - 1, d)
     if out.numel() == 0:
         return out
     partial = slots(pattern, d, like=values)
-    _launch_row_sums(pieces.bounds, pattern.edge, values.contiguous(), out, partial)
-    return join(pattern, partial, out)
+    _launch_row_sums(pieces.bounds, pattern.edge, values.contiguous(), out, partial, largest=largest)
+    return join(pattern, partial, out, largest=largest)
 
 
 def slots(pattern: Compressed, width: int, *, like: Tensor) -> Tensor:
@@ -156,12 +184,12 @@ def slots(pattern: Compressed, width: int, *, like: Tensor) -> Tensor:
     return like.new_empty(pattern.pieces.num_slots, width, dtype=dtype)
 
 
-def join(pattern: Compressed, partial: Tensor, out: Tensor) -> Tensor:
-    """Add the slots of each split row into that row of ``out``, which is returned."""
+def join(pattern: Compressed, partial: Tensor, out: Tensor, *, largest: bool = False) -> Tensor:
+    """Put the sum of the slots of each split row, or their largest, into that row of ``out``, which is returned."""
     pieces = pattern.pieces
     if pieces.num_slots:
         bounds = (pieces.split_row, pieces.split_ptr[:-1], pieces.split_ptr[1:], pieces.split_row)
-        _launch_row_sums(bounds, None, partial, out, partial)
+        _launch_row_sums(bounds, None, partial, out, partial, largest=largest)
     return out
 
 
@@ -171,7 +199,7 @@ def wide(tensor: Tensor) -> Any:
 
 
 def _launch_row_sums(
-    bounds: tuple[Tensor, ...], edge: Tensor | None, values: Tensor, out: Tensor, partial: Tensor
+    bounds: tuple[Tensor, ...], edge: Tensor | None, values: Tensor, out: Tensor, partial: Tensor, *, largest: bool
 ) -> None:
     d, pieces = values.shape[1], len(bounds[0])
     c = min(next_power_of_2(d), WIDEST // 2)
@@ -180,5 +208,5 @@ def _launch_row_sums(
     with torch.cuda.device_of(values):
         _row_sums[cdiv(pieces, r), cdiv(d, c)](
             *bounds, bounds[0] if edge is None else edge, values, out, partial, pieces,
-            D=d, R=r, E=e, C=c, SUM=wide(values), INDIRECT=edge is not None, num_warps=WARPS, **FUSION,
+            D=d, R=r, E=e, C=c, SUM=wide(values), INDIRECT=edge is not None, MAX=largest, num_warps=WARPS, **FUSION,
         )  # fmt: skip
