@@ -198,9 +198,10 @@ def test_adaptive_steps_that_blow_up_say_when() -> None:
         solve(lambda t, y: y**2, ONE, [0.0, 2.0], DOPRI5)
 
 
-def test_a_field_that_is_nowhere_finite_underflows_at_once() -> None:
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_field_that_is_nowhere_finite_underflows_at_once(value: float) -> None:
     with pytest.raises(SolverError, match="step size underflowed: it reached t=0 of 1"):
-        solve(lambda t, y: y * math.nan, ONE, [0.0, 1.0], DOPRI5)
+        solve(lambda t, y: y * value, ONE, [0.0, 1.0], DOPRI5)
 
 
 @pytest.mark.parametrize("controller", [ConstantSteps(0.01), PID(1e-12, 1e-12)], ids=repr)

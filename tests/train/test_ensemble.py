@@ -15,7 +15,7 @@ from beltrami.flow import JacobianNorm, Kinetic
 from beltrami.graph import Both, Columns, squareplus
 from beltrami.joint import Joint
 from beltrami.model import BLEND
-from beltrami.scheme import Exponential, TimeStepping
+from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping
 from beltrami.train import Consistency, Fit, Horizon, Training, fit, fit_many, seeded
 
 TOY = two_cliques()
@@ -70,13 +70,16 @@ def assert_same(alone: list[Any], together: list[Any], *, scheme: TimeStepping |
         assert (other.best_epoch, other.epochs, other.best.time) == (one.best_epoch, one.epochs, one.best.time)
         assert other.best.accuracy == pytest.approx(one.best.accuracy, abs=1e-6)
         assert other.best.minus_loss == pytest.approx(one.best.minus_loss, abs=1e-8)
-        assert other.stats.evaluations == one.stats.evaluations or scheme == SUM  # that looks, and takes fewer
+        assert other.stats.evaluations == one.stats.evaluations or scheme in OF_THEIR_OWN
         for name, tensor in mine.items():
             torch.testing.assert_close(theirs[name], tensor, rtol=1e-7, atol=1e-8)  # round-off grows as they train
 
 
 JOINT = Joint(4, 8)
-SUM = Exponential(1e-13, 1e-13)
+SUM = Exponential(1e-13, 1e-13)  # looks, and takes fewer
+DOPRI5 = Scheme(Dopri5(), PID(1e-5, 1e-7))  # every run has its own steps, and goes through those of the others
+HEUN = Scheme(Heun(), PID(1e-2, 1e-3))
+OF_THEIR_OWN = (SUM, DOPRI5, HEUN)
 KINDS: dict[str, dict[str, Any]] = {
     "frozen": {},
     "live": {"frozen": False},
@@ -89,6 +92,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "kernel": {"diffusivity": lambda: ExpKernel(JOINT, 8, heads=2), "positions": True},
     "costs": {"costs": (Kinetic(0.1),)},
     "exponential": {"scheme": SUM, "dropout": 0.3},
+    "dopri5": {"scheme": DOPRI5, "dropout": 0.3},
+    "heun": {"scheme": HEUN, "loops": True, "costs": (Kinetic(0.1),)},
     "exponential of columns": {"scheme": SUM, "diffusivity": lambda: Cosine(8, 8, normalise=Columns())},
 }
 

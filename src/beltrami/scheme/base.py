@@ -1,6 +1,7 @@
 """What a scheme is made of: solvers take a step, controllers judge it, adjoints differentiate the whole march.
 
-The problem is always y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape and ``t`` a Python float.
+The problem is always y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape. Time is a Python float, but where
+steps are chosen on the device (``Autopilot``): there it is a tensor without dimensions.
 """
 
 from abc import ABC, abstractmethod
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,7 +18,8 @@ from torch.func import debug_unwrap
 if TYPE_CHECKING:
     from beltrami.scheme.solve import Scheme
 
-VectorField: TypeAlias = Callable[[float, Tensor], Tensor]
+Time: TypeAlias = float | Tensor
+VectorField: TypeAlias = Callable[[Any, Tensor], Tensor]  # of a Time; a field that is shown none but floats may say so
 State: TypeAlias = tuple[Tensor, ...]
 
 
@@ -89,7 +91,7 @@ class Controller(ABC):
         """Accept or refuse a step of length ``dt`` from ``y0``."""
 
     @abstractmethod
-    def resume(self, dt: float) -> "Controller":
+    def resume(self, dt: Time) -> "Controller":
         """The same controller, to go on where a march ended: ``dt`` is its ``Stats.last_dt``."""
 
 
@@ -103,21 +105,25 @@ class Stats:
         accepted: steps taken.
         rejected: steps tried in vain.
         last_dt: the step the controller would take next, for ``Controller.resume``.
+
+    Runs of a batch with steps of their own (``Autopilot``) are counted as the one program that they are: ``accepted``
+    are the tries by which at least one of them got on, ``rejected`` the others, and an evaluation is one of the whole
+    batch. ``last_dt`` is then a tensor, each run's own.
     """
 
     evaluations: int = 0
     backward_evaluations: int = 0
     accepted: int = 0
     rejected: int = 0
-    last_dt: float = 0.0
+    last_dt: Time = 0.0
 
     def add(self, other: "Stats") -> None:
-        """Count another solve in."""
+        """Count another solve in. The ``last_dt`` of a batch stays behind: outside its ``vmap`` it means nothing."""
         self.evaluations += other.evaluations
         self.backward_evaluations += other.backward_evaluations
         self.accepted += other.accepted
         self.rejected += other.rejected
-        self.last_dt = other.last_dt
+        self.last_dt = 0.0 if isinstance(other.last_dt, Tensor) else other.last_dt
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,8 @@ class TimeStepping(ABC):
 
     @property
     def waits(self) -> bool:
-        """Whether a solve waits for the device before its end; one that does not can be recorded as a CUDA graph."""
+        """Whether the host looks at values before a solve's end, to wait for the device or merely to see how many steps
+        it takes; if it does not, the solve can be recorded as a CUDA graph."""
         return True
 
     @abstractmethod
@@ -190,6 +197,11 @@ def unseen(y: Tensor) -> bool:
     Of a batch under ``torch.func.vmap``, what is wrong with one is no concern of the others.
     """
     return debug_unwrap(y) is not y or recording(y)
+
+
+def transformed() -> bool:
+    """Whether a ``torch.func`` transform is at work, so that any tensor may turn out to be one of a batch."""
+    return torch._C._are_functorch_transforms_active()
 
 
 def recording(y: Tensor) -> bool:

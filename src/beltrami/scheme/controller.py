@@ -1,13 +1,15 @@
 """Controllers: how long the next step is, and whether the last one was good enough."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from beltrami.scheme.base import Controller, Solver, Step, VectorField, Verdict
+from beltrami.scheme.base import Controller, Solver, Step, Time, VectorField, Verdict
+from beltrami.scheme.interpolant import added
 
 SMALLEST_ERROR = 1e-10  # below this a step is as good as exact, and its inverse still a number
 
@@ -33,7 +35,7 @@ class ConstantSteps(Controller):
     def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
         return Verdict(True, dt)
 
-    def resume(self, dt: float) -> "ConstantSteps":
+    def resume(self, dt: Time) -> "ConstantSteps":
         return self
 
 
@@ -54,7 +56,8 @@ class PID(Controller):
         safety: the factor s.
         min_factor, max_factor: bounds of the ratio of two steps.
         first: length of the first step; by default that of Hairer, Nørsett & Wanner (1993), II.4, which costs two
-            evaluations. To go on where a solve ended, give its ``stats.last_dt``, or use ``resume``.
+            evaluations. To go on where a solve ended, give its ``stats.last_dt``, or use ``resume``; that of a batch
+            is a tensor, and every run goes on with its own.
     """
 
     rtol: float
@@ -65,7 +68,7 @@ class PID(Controller):
     safety: float = 0.9
     min_factor: float = 0.2
     max_factor: float = 10.0
-    first: float | None = None
+    first: Time | None = None
 
     def __post_init__(self) -> None:
         if self.rtol < 0.0 or self.atol < 0.0 or not self.rtol + self.atol > 0.0:
@@ -77,7 +80,7 @@ class PID(Controller):
                 f"PID needs 0 < min_factor < 1 < max_factor and 0 < safety <= 1; got min_factor={self.min_factor}, "
                 f"max_factor={self.max_factor}, safety={self.safety}."
             )
-        if self.first is not None and not self.first > 0.0:
+        if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
             raise ValueError(f"PID needs a positive `first` step, or None to have it found; got {self.first}.")
 
     @property
@@ -86,35 +89,46 @@ class PID(Controller):
 
     def start(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         if self.first is not None:
-            return self.first
-        with torch.no_grad():
-            scale = self.atol + self.rtol * y0.abs()
-            f0 = f(t0, y0)
-            d0, d1 = rms(y0 / scale), rms(f0 / scale)
-            h0 = 0.01 * d0 / d1 if d0 > 1e-5 and d1 > 1e-5 else 1e-6
-            h0 = min(h0, t1 - t0)
-            f1 = f(t0 + h0, torch.add(y0, f0, alpha=h0))
-            d2 = rms((f1 - f0) / scale) / h0
-        steepest = max(d1, d2)
-        h1 = max(1e-6, 1e-3 * h0) if steepest <= 1e-15 else (0.01 / steepest) ** (1.0 / _exponent(solver))
-        dt = min(100.0 * h0, h1, t1 - t0)
-        return dt if dt > 0.0 else h0  # also where the field is not finite: the first step will say so
+            return float(self.first)
+        return float(self.opening(f, t0, t1, y0, solver, look=_shortest))
+
+    @torch.no_grad()
+    def opening(
+        self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver, *, look: Callable[[Tensor], Time]
+    ) -> Time:
+        """The first step of Hairer, Nørsett & Wanner; ``look`` makes numbers of tensors, or leaves them as they are."""
+        scale = self.atol + self.rtol * y0.abs()
+        f0 = f(t0, y0)
+        d0, d1 = rms(y0 / scale), rms(f0 / scale)
+        usual = (d0 > 1e-5) & (d1 > 1e-5) & (d1 < math.inf)
+        h0 = torch.where(usual, 0.01 * d0 / d1, torch.full_like(d0, 1e-6)).clamp(max=t1 - t0)
+        trial = look(h0)
+        f1 = f(t0 + trial, added(y0, f0, trial))
+        steepest = torch.fmax(d1, rms((f1 - f0) / scale) / h0)
+        steady = steepest <= 1e-15
+        h1 = torch.where(steady, (1e-3 * h0).clamp(min=1e-6), (0.01 / steepest) ** (1.0 / exponent(solver)))
+        dt = torch.fmin(100.0 * h0, h1).clamp(max=t1 - t0)  # also where the field is not finite, as fmin passes over it
+        return look(torch.where(dt > 0.0, dt, h0))
+
+    @torch.no_grad()
+    def measure(self, step: Step, y0: Tensor) -> Tensor:
+        """The error e of a step, a double on the device."""
+        assert step.error is not None, "Scheme admits no solver without an error estimate"
+        scale = torch.maximum(y0.abs(), step.y1.abs()).mul_(self.rtol).add_(self.atol)
+        return rms(step.error() / scale)
 
     def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
-        assert step.error is not None, "Scheme admits no solver without an error estimate"
-        with torch.no_grad():
-            scale = torch.maximum(y0.abs(), step.y1.abs()).mul_(self.rtol).add_(self.atol)
-            e = rms(step.error() / scale)
+        e = float(debug_unwrap(self.measure(step, y0)).max())  # of runs that share their steps the largest
         if not math.isfinite(e):
             return Verdict(False, dt * self.min_factor, memory)
         e = max(e, SMALLEST_ERROR)
         if e > 1.0:
-            factor = self.safety * e ** (-1.0 / _exponent(solver))
+            factor = self.safety * e ** (-1.0 / exponent(solver))
             return Verdict(False, dt * max(factor, self.min_factor), memory)
-        factor = self.safety * self._ratio(e, memory) ** (1.0 / _exponent(solver))
+        factor = self.safety * self._ratio(e, memory) ** (1.0 / exponent(solver))
         return Verdict(True, dt * min(max(factor, self.min_factor), self.max_factor), (e, *memory[:1]))
 
-    def resume(self, dt: float) -> "PID":
+    def resume(self, dt: Time) -> "PID":
         return replace(self, first=dt)
 
     def _ratio(self, e: float, memory: tuple[float, ...]) -> float:
@@ -123,11 +137,18 @@ class PID(Controller):
         return float(e ** -(i + p + d) * last ** (p + 2.0 * d) * one_before**-d)
 
 
-def rms(x: Tensor) -> float:
-    """Root mean square. Waits for the device; under ``vmap`` the largest of the batch, so that all share one step."""
-    return float(debug_unwrap(torch.linalg.vector_norm(x)).max().item()) / math.sqrt(x.numel())
+def rms(x: Tensor) -> Tensor:
+    """Root mean square, a double on the device."""
+    norm: Tensor = torch.linalg.vector_norm(x)
+    return norm.double() / math.sqrt(x.numel())
 
 
-def _exponent(solver: Solver) -> float:
+def _shortest(dt: Tensor) -> float:
+    """Waits for the device; of runs that share their steps the shortest."""
+    return float(debug_unwrap(dt).min())
+
+
+def exponent(solver: Solver) -> float:
+    """q + 1."""
     assert solver.error_order is not None, "Scheme admits no solver without an error estimate"
     return solver.error_order + 1.0

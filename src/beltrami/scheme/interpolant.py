@@ -5,15 +5,17 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from beltrami.scheme.base import Time
+
 
 class Linear:
     """The chord y0 + theta (y1 - y0), theta = (t - t0) / (t1 - t0): second order, and it never overshoots."""
 
-    def __init__(self, t0: float, t1: float, y0: Tensor, y1: Tensor) -> None:
+    def __init__(self, t0: Time, t1: Time, y0: Tensor, y1: Tensor) -> None:
         self.t0, self.t1, self.y0, self.y1 = t0, t1, y0, y1
 
     def __call__(self, t: float) -> Tensor:
-        return torch.lerp(self.y0, self.y1, (t - self.t0) / (self.t1 - self.t0))
+        return torch.lerp(self.y0, self.y1, _share(t, self.t0, self.t1, self.y0))
 
 
 class Hermite:
@@ -33,8 +35,8 @@ class Hermite:
 
     def __init__(
         self,
-        t0: float,
-        t1: float,
+        t0: Time,
+        t1: Time,
         y0: Tensor,
         y1: Tensor,
         *,
@@ -50,13 +52,36 @@ class Hermite:
         if self.terms is None:
             self.terms = self._terms()
         chord, p, q, *bend = self.terms
-        theta = (t - self.t0) / (self.t1 - self.t0)
+        theta = _share(t, self.t0, self.t1, self.y0)
         inner = (1.0 - theta) * p - theta * q
         for b in bend:
-            inner = torch.add(inner, b, alpha=theta * (1.0 - theta))
-        return torch.add(self.y0, torch.add(chord, inner, alpha=1.0 - theta), alpha=theta)
+            inner = added(inner, b, theta * (1.0 - theta))
+        return added(self.y0, added(chord, inner, 1.0 - theta), theta)
 
     def _terms(self) -> tuple[Tensor, ...]:
-        h, chord = self.t1 - self.t0, self.y1 - self.y0
+        h, chord = span(self.t0, self.t1, self.y0), self.y1 - self.y0
         ends = chord, h * self.slope0 - chord, h * self.slope1() - chord
         return ends if self.bend is None else (*ends, self.bend())
+
+
+def as_time(t: Time, y: Tensor) -> Time:
+    """``t`` as a field of ``y`` is shown it: a number, or a tensor of y's type, lest it promote the slope."""
+    return t.to(y.dtype) if isinstance(t, Tensor) else t
+
+
+def span(t0: Time, t1: Time, y: Tensor) -> Time:
+    """t1 - t0, in the same way."""
+    return as_time(t1 - t0, y)
+
+
+def added(y: Tensor, x: Tensor, c: Time, *, weight: float = 1.0) -> Tensor:
+    """y + weight c x, in one sweep."""
+    if isinstance(c, Tensor):
+        return torch.addcmul(y, x, c.to(y.dtype), value=weight)
+    return torch.add(y, x, alpha=c * weight)
+
+
+def _share(t: float, t0: Time, t1: Time, y: Tensor) -> Time:
+    """theta. On the device nobody knows whether t is within the step: outside it is an end's, without a length 0."""
+    theta = (t - t0) / (t1 - t0)
+    return theta.nan_to_num(nan=0.0).clamp(0.0, 1.0).to(y.dtype) if isinstance(theta, Tensor) else theta

@@ -47,9 +47,9 @@ def march(f: VectorField, y0: Tensor, t0: float, t1: float, scheme: "Scheme", st
     t, y, tries = t0, y0, 0
     while t < t1:
         if tries == scheme.max_steps:
-            raise SolverError(_message(f"gave up after max_steps={tries} steps", t, t1, dt, scheme))
-        if not dt >= 10.0 * math.ulp(max(abs(t0), abs(t1))):
-            raise SolverError(_message("the step size underflowed", t, t1, dt, scheme))
+            raise failure(f"gave up after max_steps={tries} steps", t, t1, dt, scheme)
+        if not dt >= shortest(t0, t1):
+            raise failure("the step size underflowed", t, t1, dt, scheme)
         tries += 1
         last = t + STRETCH * dt >= t1
         length, end = (t1 - t, t1) if last else (dt, t + dt)
@@ -97,13 +97,21 @@ class _Watch:
         if not all(finite):
             bad = finite.index(False)
             t, dt = self.times[bad], self.times[bad + 1] - self.times[bad]
-            raise SolverError(_message("met a state that is not finite", t, self.times[-1], dt, scheme))
+            raise failure("met a state that is not finite", t, self.times[-1], dt, scheme)
 
 
-def _message(what: str, t: float, t1: float, dt: float, scheme: "Scheme") -> str:
+def shortest(t0: float, t1: float) -> float:
+    """The length below which a step between these times has underflowed."""
+    return 10.0 * math.ulp(max(abs(t0), abs(t1)))
+
+
+def failure(what: str, t: float, t1: float, dt: float, scheme: "Scheme") -> SolverError:
+    """The error that says what went wrong, how far the march got, and what to do."""
     remedy = (
         "looser tolerances, a larger `max_steps`, or ImplicitEuler or CrankNicolson if the problem is stiff"
         if scheme.controller.varies
         else "a smaller `dt`, a larger `max_steps`, an adaptive solver such as Dopri5 with PID, or an implicit one"
     )
-    return f"{scheme.solver!r} {what}: it reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}."
+    return SolverError(
+        f"{scheme.solver!r} {what}: it reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}."
+    )

@@ -9,13 +9,16 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme import tableau
-from beltrami.scheme.base import Solver, State, Step, VectorField
-from beltrami.scheme.interpolant import Hermite, Linear
+from beltrami.scheme.base import Solver, State, Step, Time, VectorField
+from beltrami.scheme.interpolant import Hermite, Linear, added, as_time, span
 from beltrami.scheme.tableau import Tableau
 
 
 class RungeKutta(Solver):
-    """The explicit method of ``tableau``; remembers its last stage where that is the next step's first."""
+    """The explicit method of ``tableau``; remembers its last stage where that is the next step's first.
+
+    Also takes steps whose ends are known to the device alone, and those of no length, from where they start to there.
+    """
 
     tableau: ClassVar[Tableau]
 
@@ -26,30 +29,31 @@ class RungeKutta(Solver):
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
         return (f(t0, y0),) if self.tableau.fsal else ()
 
-    def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
-        dt, method = t1 - t0, self.tableau
-        stages = [state[0] if state else f(t0, y0)]
+    def step(self, f: VectorField, t0: Time, t1: Time, y0: Tensor, state: State) -> Step:
+        dt, method = span(t0, t1, y0), self.tableau
+        start, end = as_time(t0, y0), as_time(t1, y0)
+        stages = [state[0] if state else f(start, y0)]
         y1 = y0
         for c, row in zip(method.c, method.a, strict=True):
             y1 = combine(y0, stages, weights=row, dt=dt)
-            stages.append(f(t1 if c == 1.0 else t0 + c * dt, y1))
+            stages.append(f(end if c == 1.0 else _later(start, dt, c), y1))
         if not state:
             y1 = combine(y0, stages, weights=method.b, dt=dt)
         error = partial(self._error, stages, dt) if method.error else None
         return Step(y1, error, (stages[-1],) if state else (), self._path(f, t0, t1, y0, y1, stages))
 
-    def _error(self, stages: Sequence[Tensor], dt: float) -> Tensor:
+    def _error(self, stages: Sequence[Tensor], dt: Time) -> Tensor:
         with torch.no_grad():
             return weighted(stages, weights=self.tableau.error, dt=dt)
 
     def _path(
-        self, f: VectorField, t0: float, t1: float, y0: Tensor, y1: Tensor, stages: Sequence[Tensor]
+        self, f: VectorField, t0: Time, t1: Time, y0: Tensor, y1: Tensor, stages: Sequence[Tensor]
     ) -> Hermite | Linear:
         method = self.tableau
         if method.order == 1:
             return Linear(t0, t1, y0, y1)
-        slope1 = partial(stages.__getitem__, -1) if method.fsal else partial(f, t1, y1)
-        bend = partial(weighted, stages, weights=method.dense, dt=t1 - t0) if method.dense else None
+        slope1 = partial(stages.__getitem__, -1) if method.fsal else partial(f, as_time(t1, y1), y1)
+        bend = partial(weighted, stages, weights=method.dense, dt=span(t0, t1, y0)) if method.dense else None
         return Hermite(t0, t1, y0, y1, slope0=stages[0], slope1=slope1, bend=bend)
 
 
@@ -98,17 +102,25 @@ class Dopri5(RungeKutta):
     tableau = tableau.DOPRI5
 
 
-def combine(y: Tensor, stages: Sequence[Tensor], *, weights: Sequence[float], dt: float) -> Tensor:
+def combine(y: Tensor, stages: Sequence[Tensor], *, weights: Sequence[float], dt: Time) -> Tensor:
     """y + dt sum_i w_i k_i, one fused addition to each weight that is not zero."""
     fresh = False
     for weight, stage in zip(weights, stages, strict=False):
         if weight:
-            # Only the first sum needs memory of its own; the rest may be added in place, also under autograd.
-            y = y.add_(stage, alpha=dt * weight) if fresh else torch.add(y, stage, alpha=dt * weight)
-            fresh = True
+            # Only the first sum needs memory of its own; the rest may be added in place, also under autograd, but
+            # for a dt on the device: that vmap would do run by run.
+            if fresh and not isinstance(dt, Tensor):
+                y = y.add_(stage, alpha=dt * weight)
+            else:
+                y, fresh = added(y, stage, dt, weight=weight), True
     return y
 
 
-def weighted(stages: Sequence[Tensor], *, weights: Sequence[float], dt: float) -> Tensor:
+def weighted(stages: Sequence[Tensor], *, weights: Sequence[float], dt: Time) -> Tensor:
     """dt sum_i w_i k_i, where the first weight is not zero."""
     return combine(stages[0] * (dt * weights[0]), stages[1:], weights=weights[1:], dt=dt)
+
+
+def _later(t: Time, dt: Time, c: float) -> Time:
+    """t + c dt, on the device in one operation."""
+    return torch.add(t, dt, alpha=c) if isinstance(t, Tensor) else t + c * dt

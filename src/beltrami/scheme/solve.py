@@ -59,10 +59,13 @@ def solve(
     """Solve y' = f(t, y), y(ts[0]) = y0.
 
     Steps do not stop at the times between the first and the last; the states there are interpolated. Works under
-    ``torch.func.vmap`` with explicit solvers and ``Direct``; all of the batch then share their steps.
+    ``torch.func.vmap`` with explicit solvers and ``Direct``. With ``PID`` every run of the batch then takes the steps
+    that it would take alone, and one that fails is NaN instead of an error.
 
     Args:
-        f: the vector field, ``f(t: float, y: Tensor) -> Tensor`` of y's shape and type.
+        f: the vector field, ``f(t, y) -> Tensor`` of y's shape and type. The time is a float; where adaptive steps are
+            chosen on the device, on a GPU and under ``vmap`` (see ``Autopilot``), it is a tensor () of y's type: write
+            ``torch.as_tensor(t).sin()`` rather than ``math.sin(t)``, and no ``if``.
         y0: the state at ``ts[0]``, of any shape.
         ts: strictly increasing times at which the state is wanted.
         scheme: the discretisation of time.
@@ -102,8 +105,8 @@ def _check_state(y0: Tensor) -> None:
         raise ValueError(f"`y0` must be floating point; got {y0.dtype}. Try `y0.float()`.")
     if y0.numel() == 0:
         raise ValueError(f"`y0` is empty: its shape is {tuple(y0.shape)}; at least one value is needed.")
-    if unseen(y0):
-        return  # the one check that looks at values; the result shows what it would have said
+    if y0.is_cuda or unseen(y0):
+        return  # the one check that looks at values, for which a GPU would be waited for; the march will tell
     finite = torch.isfinite(y0)
     if not bool(finite.all()):
         raise ValueError(f"`y0` holds {int((~finite).sum())} values that are NaN or infinite: clean them first.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from beltrami.scheme.autopilot import Autopilot
 from beltrami.scheme.base import Adjoint, Solution, Stats, Tally, VectorField
 from beltrami.scheme.march import march
 
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 class Direct(Adjoint):
     """The exact gradient of the numerical solution, its step sizes held constant.
 
-    The graph of every accepted step is kept: the fastest adjoint, and the one that takes most memory.
+    The graph of every accepted step is kept: the fastest adjoint, and the one that takes most memory. On a GPU, and
+    under ``torch.func.vmap``, adaptive steps are chosen on the device (``Autopilot``); where the other adjoints are at
+    work they are chosen on the host, which waits for the device at each.
     """
 
     def run(
@@ -25,6 +28,8 @@ class Direct(Adjoint):
     ) -> Solution:
         stats = Stats()
         field = Tally(f, stats)
+        if Autopilot.takes(scheme, y0):
+            return Solution(Autopilot(scheme).run(field, y0, ts, stats), stats)
         ys = [y0]
         for stride in march(field, y0, ts[0], ts[-1], scheme, stats):
             ys += stride.observe(ts).values()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from beltrami.scheme.base import Controller, Solver, Step, VectorField, Verdict
+from beltrami.scheme.base import Controller, Solver, Step, Time, VectorField, Verdict
 
 
 @dataclass(frozen=True)
@@ -30,5 +30,5 @@ class Leading(Controller):
         seen = step._replace(y1=step.y1[: self.count], error=None if error is None else lambda: error()[: self.count])
         return self.controller.judge(seen, dt, y0[: self.count], solver, memory)
 
-    def resume(self, dt: float) -> "Leading":
+    def resume(self, dt: Time) -> "Leading":
         return replace(self, controller=self.controller.resume(dt))
