@@ -269,6 +269,26 @@ def test_a_gpu_finds_what_the_cpu_finds(scheme: Scheme) -> None:
 
 
 @pytest.mark.gpu
+def test_a_batch_on_a_gpu_never_synchronises_and_finds_what_the_cpu_finds() -> None:
+    y0, w, _ = (x.detach() for x in problem())
+
+    def run(y0: Tensor, w: Tensor, rate: Tensor) -> Tensor:
+        return solve(reaction(w, rate), y0, TS, SCHEMES["dopri5"]).ys
+
+    together = vmap(run, in_dims=(None, None, 0))
+    wanted = together(y0, w, RATES)
+    there = y0.cuda(), w.cuda(), RATES.cuda()
+    together(*there)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        found = together(*there)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    torch.testing.assert_close(found.cpu(), wanted, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.gpu
 def test_a_failure_on_a_gpu_says_how_far_it_got() -> None:
     y0 = torch.ones(2, dtype=torch.float64, device="cuda")
     with pytest.raises(SolverError, match=r"Dopri5\(\) .* t=(0\.99|1)\S* of 2 with step size"):

@@ -29,8 +29,9 @@ class Autopilot:
     the old state where a step is refused, and a run that has arrived makes steps of no length until all have. What was
     found is seen a try late (see ``Lookout``): a GPU makes one try in vain at the end, and its queue never runs dry.
 
-    Gradients go through the accepted steps alone. A refused step gets a cotangent of zero, and from there nothing but
-    zeros, unless it met values that are not finite; if it did, the accepted steps are taken again, by themselves.
+    Gradients go through the accepted steps alone, though the graph of every try is kept. A refused step is handed a
+    cotangent of zero and hands on zeros, unless it met values that are not finite; if it did, the accepted steps are
+    taken again, by themselves.
 
     Args:
         scheme: of a ``RungeKutta`` solver with an error estimate, and a ``PID`` controller.

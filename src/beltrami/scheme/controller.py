@@ -111,14 +111,15 @@ class PID(Controller):
         return look(torch.where(dt > 0.0, dt, h0))
 
     @torch.no_grad()
-    def measure(self, step: Step, y0: Tensor) -> Tensor:
-        """The error e of a step, a double on the device."""
+    def scaled(self, step: Step, y0: Tensor) -> Tensor:
+        """The error of a step in units of what is allowed; e is its root mean square."""
         assert step.error is not None, "Scheme admits no solver without an error estimate"
         scale = torch.maximum(y0.abs(), step.y1.abs()).mul_(self.rtol).add_(self.atol)
-        return rms(step.error() / scale)
+        return step.error() / scale
 
     def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
-        e = float(debug_unwrap(self.measure(step, y0)).max())  # of runs that share their steps the largest
+        norm = torch.linalg.vector_norm(self.scaled(step, y0))
+        e = float(debug_unwrap(norm).max().item()) / math.sqrt(y0.numel())  # of runs that share steps the largest
         if not math.isfinite(e):
             return Verdict(False, dt * self.min_factor, memory)
         e = max(e, SMALLEST_ERROR)
@@ -145,7 +146,7 @@ def rms(x: Tensor) -> Tensor:
 
 def _shortest(dt: Tensor) -> float:
     """Waits for the device; of runs that share their steps the shortest."""
-    return float(debug_unwrap(dt).min())
+    return float(debug_unwrap(dt).min().item())
 
 
 def exponent(solver: Solver) -> float:

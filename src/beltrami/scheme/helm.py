@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.base import Solver, Step, VectorField
-from beltrami.scheme.controller import PID, SMALLEST_ERROR, exponent
+from beltrami.scheme.controller import PID, SMALLEST_ERROR, exponent, rms
 from beltrami.scheme.march import STRETCH, shortest
 
 
@@ -45,7 +45,7 @@ class Helm:
     ``if`` a ``torch.where``.
 
     A run that has arrived, or failed, makes steps of no length from there on, and needs no case of its own. No number
-    goes to the device but within an operation: to copy one there, as ``torch.where`` would, is to wait.
+    is copied to the device, which would be to wait: those it needs are filled in there.
     """
 
     controller: PID
@@ -70,7 +70,7 @@ class Helm:
     def judge(self, step: Step, y0: Tensor, now: Heading, leg: Leg) -> tuple[Tensor, Heading, Tensor]:
         """Whether a try is accepted, how to go on, and its error e, infinite where it was no number."""
         pid = self.controller
-        e = pid.measure(step, y0).nan_to_num(nan=math.inf, posinf=math.inf).clamp(min=SMALLEST_ERROR)
+        e = rms(pid.scaled(step, y0)).nan_to_num(nan=math.inf, posinf=math.inf).clamp(min=SMALLEST_ERROR)
         accept = e <= 1.0
         proposed = leg.length * (pid.safety * self._ratio(e, accept, now.memory)).clamp(pid.min_factor, pid.max_factor)
         # A last step cut short says little about the next one: the proposal it was cut from still stands.
