@@ -26,15 +26,18 @@ def _mixed(x):
 
 
 @triton.jit(do_not_specialize=["each", "count", "width", "least"])
-def _mask(x, seed, calls, out, each, count, width, least, scale, SHARED: tl.constexpr, B: tl.constexpr):
-    """Runs of ``each`` numbers one after the other, ``count`` in all; SHARED: all of them read the same ``x``."""
+def _mask(x, seed, calls, out, each, count, width, least, scale, rest, SHARED: tl.constexpr, B: tl.constexpr):
+    """Runs of ``each`` numbers one after the other, ``count`` in all; SHARED: all of them read the same ``x``.
+
+    Numbers are handed over in single precision: the factor is ``scale`` + ``rest``.
+    """
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     there = at < count
     run, within = at // each, at % each
     key = tl.load(seed + run, mask=there, other=0) ^ _mixed(tl.load(calls + run, mask=there, other=0))
     kept = _mixed(_mixed((within // width).to(tl.int32)) ^ _mixed(key)) >= least
     value = tl.load(x + (within if SHARED else at), mask=there, other=0.0)
-    tl.store(out + at, tl.where(kept, value * scale, 0.0).to(value.dtype), mask=there)
+    tl.store(out + at, tl.where(kept, value * scale + value * rest, 0.0).to(value.dtype), mask=there)
 
 
 def masked(x: Tensor, seed: Tensor, calls: Tensor, *, least: int, scale: float, width: int) -> Tensor:
@@ -105,10 +108,10 @@ class _Side(Function):
 def _launch(x: Tensor, seed: Tensor, calls: Tensor, least: int, scale: float, width: int) -> Tensor:
     out = x.new_empty(len(seed), *x.shape[1:])
     if out.numel():
-        each = out.numel() // len(seed)
+        each, single = out.numel() // len(seed), torch.tensor(scale, dtype=torch.float32).item()
         with torch.cuda.device_of(x):
             _mask[(cdiv(out.numel(), BLOCK),)](
                 x.contiguous(), seed.contiguous(), calls.contiguous(), out,
-                each, out.numel(), width, least, scale, SHARED=len(x) < len(seed), B=BLOCK,
+                each, out.numel(), width, least, single, scale - single, SHARED=len(x) < len(seed), B=BLOCK,
             )  # fmt: skip
     return out
