@@ -10,6 +10,7 @@ from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.source import Rate, Source
 from beltrami.graph import Edges, aggregate, attend, edge_dot
+from beltrami.graph.ops.inplace import add_aggregate, add_pulled
 from beltrami.scheme import Linear, Pattern
 
 
@@ -92,6 +93,18 @@ class LinearPattern(Pattern):
 
     def outer(self, p: Tensor, q: Tensor, *, shared: bool) -> Tensor:
         return edge_dot(p.flatten(1), q.flatten(1), self.edges)[:, None] if shared else edge_dot(p, q, self.edges)
+
+    def add_product(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float) -> None:
+        add_aggregate(out, a, y, self.edges, factor=factor)
+        self._add_idle(out, y, factor)
+
+    def add_gradients(self, out: Tensor, da: Tensor, a: Tensor, p: Tensor, q: Tensor, *, factor: float) -> None:
+        add_pulled(out, da, a, p, q, self.edges, factor=factor)
+        self._add_idle(out, p, factor)
+
+    def _add_idle(self, out: Tensor, y: Tensor, factor: float) -> None:
+        if self.idle is not None:
+            out.addcmul_(self.idle, y, value=factor)
 
     def _times(self, a: Tensor, y: Tensor, *, transposed: bool) -> Tensor:
         wide = y if a.shape[1] > 1 else y.flatten(1)[:, None]  # runs that share their weights are more channels

@@ -19,8 +19,8 @@ from beltrami.scheme.exponential import Exponential
 from beltrami.scheme.implicit import CrankNicolson, ImplicitEuler
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
+from beltrami.scheme.pattern import Pattern
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
-from beltrami.scheme.side_by_side import Pattern
 from beltrami.scheme.solve import Scheme, solve
 
 __all__ = [

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
-from beltrami.scheme.side_by_side import Pattern
+from beltrami.scheme.pattern import Pattern
 
 
 class Linear(ABC):

@@ -1,6 +1,5 @@
 """Sums for many linear fields of one pattern, as one program."""
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -9,28 +8,10 @@ from torch.autograd import Function
 
 from beltrami.scheme.base import refuse_second_derivative
 from beltrami.scheme.expansion import Expansion
+from beltrami.scheme.one_by_one import OneByOne
+from beltrami.scheme.pattern import Pattern
 
 FEW = 4  # times up to which terms are added one by one; more of them are a matrix product
-
-
-class Pattern(ABC):
-    """What fields side by side have in common: where their matrices have entries.
-
-    Shapes:
-        entries ``a`` (m, runs), or (m, 1) where all runs share them; states (n, runs, d).
-    """
-
-    @abstractmethod
-    def product(self, a: Tensor, y: Tensor) -> Tensor:
-        """B y for every run, without a graph."""
-
-    @abstractmethod
-    def transposed(self, a: Tensor, y: Tensor) -> Tensor:
-        """The transpose of B times y for every run, without a graph."""
-
-    @abstractmethod
-    def outer(self, p: Tensor, q: Tensor, *, shared: bool) -> Tensor:
-        """The derivative of <p, B q> by the entries for every run, without a graph; of shared ones the sum, (m, 1)."""
 
 
 class SideBySide(Function):
@@ -65,6 +46,9 @@ class SideBySide(Function):
                 return x.unsqueeze(to).expand(*x.shape[:to], info.batch_size, *x.shape[to:])
             return x.movedim(dim, to)
 
+        if y0.device.type == "cpu":  # whose launches are cheap, and whose cache is not large
+            y0, a, w, d = (merged(x, dim, 0) for x, dim in zip((y0, a, w, d), in_dims, strict=False))
+            return OneByOne.apply(y0, a, w, d, pattern, expansion), 0  # type: ignore[no-untyped-call]
         entries = a[:, None] if in_dims[1] is None else a.movedim(in_dims[1], 1)
         runs = (merged(y0, in_dims[0], 1), entries, merged(w, in_dims[2], 1), merged(d, in_dims[3], 0))
         out: Tensor = _Sums.apply(*runs, pattern, expansion)  # type: ignore[no-untyped-call]

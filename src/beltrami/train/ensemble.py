@@ -168,7 +168,8 @@ class _Program:
             right = (logits.argmax(-1) == y).to(logits.dtype)
             return right @ shares, _entropies(logits, y) @ shares
 
-        return torch.stack(self.judged.apply(read, self.y, self.val))
+        chunk = None if self.y.is_cuda else 1  # on a CPU the states of one run at all times are more than its cache
+        return torch.stack(self.judged.apply(read, self.y, self.val, chunk=chunk))
 
     def save(self, best: Stack, rows: list[int]) -> None:
         """Keep the weights of these rows as the best of their runs."""

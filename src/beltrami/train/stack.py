@@ -75,8 +75,8 @@ class Stack:
             for name, buffer in model.named_buffers():
                 buffer.copy_(self.buffers[name][row])
 
-    def apply(self, work: Callable[..., T], *args: Tensor) -> T:
-        """``work(model, *row)`` for every model and the rows of ``args`` that go with it, at once."""
+    def apply(self, work: Callable[..., T], *args: Tensor, chunk: int | None = None) -> T:
+        """``work(model, *row)`` for every model and the rows of ``args`` that go with it, ``chunk`` or all at once."""
         run = _Run(self.make, work)
 
         def one(params: Tensors, buffers: Tensors, *args: Tensor) -> T:
@@ -84,7 +84,7 @@ class Stack:
             result: T = functional_call(run, state, args)
             return result
 
-        together: T = vmap(one)(self.params, self.buffers, *args)
+        together: T = vmap(one, chunk_size=chunk)(self.params, self.buffers, *args)
         return together
 
 

@@ -80,7 +80,12 @@ def has_kernel(tensor: Tensor) -> bool:
 
 def _worth_compiling(tensor: Tensor) -> bool:
     """Whether loops compiled by numba serve better: for several heads on the CPU, which libraries take one by one."""
-    return tensor.device.type == "cpu" and tensor.shape[1] > 1 and tensor.dtype in sparse.DTYPES and _has_numba()
+    return tensor.shape[1] > 1 and can_compile(tensor)
+
+
+def can_compile(tensor: Tensor) -> bool:
+    """Whether loops compiled by numba serve tensors like this one."""
+    return tensor.device.type == "cpu" and tensor.dtype in sparse.DTYPES and _has_numba()
 
 
 @cache

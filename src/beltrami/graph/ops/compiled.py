@@ -1,4 +1,4 @@
-"""The sparse products on the CPU with all heads at once, compiled: what numba makes of the loops.
+"""The sparse products on the CPU with all heads at once, or added to what is there: what numba makes of the loops.
 
 The libraries take one head at a time, and each has to be copied out of its place among the others. Here a row's entries
 are walked once and the heads, side by side in memory, with them. Threads share the rows; every row is summed in its
@@ -47,6 +47,31 @@ def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untype
                 out[entry, h] = total
 
 
+@fast
+def _add_spmm(ptr, index, edge, values, dense, out, factor, first, last):  # type: ignore[no-untyped-def]
+    width = dense.shape[1]
+    for i in range(first, last):
+        for entry in range(ptr[i], ptr[i + 1]):
+            j, value = index[entry], factor * values[edge[entry]]
+            for k in range(width):
+                out[i, k] += value * dense[j, k]
+
+
+@fast
+def _add_pulled(ptr, index, edge, values, p, q, out, sums, factor, first, last):  # type: ignore[no-untyped-def]
+    width = p.shape[1]
+    for j in range(first, last):
+        for entry in range(ptr[j], ptr[j + 1]):
+            i, e = index[entry], edge[entry]
+            value = factor * values[e]
+            for k in range(width):
+                out[j, k] += value * p[i, k]
+            total = p[i, 0] * q[j, 0]
+            for k in range(1, width):
+                total += p[i, k] * q[j, k]
+            sums[e] += factor * total
+
+
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     """As the reference, with heads: (m, h), (c, h, k) -> (r, h, k)."""
     out = dense.new_empty(len(pattern.ptr) - 1, *dense.shape[1:])
@@ -63,6 +88,25 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
     arrays = [_array(x) for x in (pattern.index, left, right, out)]
     _share(_sddmm, pattern, arrays, work=len(pattern.index) * left[:1].numel())
     return out
+
+
+def add_spmm(pattern: Compressed, values: Tensor, dense: Tensor, out: Tensor, factor: float) -> None:
+    """Add the product, times the factor, to ``out``: (m,), (c, k), (r, k)."""
+    arrays = [_array(x) for x in (pattern.index, pattern.edge, values, dense, out)]
+    _share(_add_spmm, pattern, [*arrays, arrays[-1].dtype.type(factor)], work=len(pattern.index) * dense.shape[1])
+
+
+def add_pulled(
+    pattern: Compressed, values: Tensor, p: Tensor, q: Tensor, out: Tensor, sums: Tensor, factor: float
+) -> None:
+    """Add the product with ``p`` to ``out``, and the dot products across the entries to ``sums``, times the factor.
+
+    (m,), (c, k), (r, k), (r, k), (m,); ``sums`` as ``values`` in the order of the edges.
+    """
+    if p.shape[1] == 0:
+        return
+    arrays = [_array(x) for x in (pattern.index, pattern.edge, values, p, q, out, sums)]
+    _share(_add_pulled, pattern, [*arrays, arrays[-1].dtype.type(factor)], work=2 * len(pattern.index) * p.shape[1])
 
 
 def _share(run: Callable[..., None], pattern: Compressed, arrays: list[Any], *, work: int) -> None:

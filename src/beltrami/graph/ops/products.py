@@ -2,11 +2,14 @@
 
 ``aggregate`` and ``edge_dot`` are each other's derivative, and so are ``collect`` and ``spread``: the four are closed
 under differentiation, to any order, and nothing of size (edges x channels) is stored. Under ``torch.func.vmap`` the
-runs of a batch are heads side by side, or more channels where they share their weights: one product for all.
+runs of a batch are heads side by side, or more channels where they share their weights: one product for all. On a CPU,
+where a launch costs little and a copy into that order much, they are taken one by one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.autograd import Function
 
@@ -87,6 +90,8 @@ class _Aggregate(Function):
         info: Any, in_dims: tuple[int | None, ...], a: Tensor, z: Tensor, edges: Edges, transposed: bool
     ) -> tuple[Tensor, int]:
         runs = info.batch_size
+        if not z.is_cuda:
+            return one_by_one(lambda a, z: aggregate(a, z, edges, transposed=transposed), in_dims, a, z)
         if in_dims[0] is None:
             wide = aggregate(a, as_channels(z, in_dims[1], runs), edges, transposed=transposed)
             return wide.unflatten(2, (runs, -1)), 2
@@ -115,6 +120,8 @@ class _EdgeDot(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], p: Tensor, q: Tensor, edges: Edges) -> tuple[Tensor, int]:
         runs = info.batch_size
+        if not p.is_cuda:
+            return one_by_one(lambda p, q: edge_dot(p, q, edges), in_dims, p, q)
         stacked = as_heads(p, in_dims[0], runs), as_heads(q, in_dims[1], runs)
         return edge_dot(*stacked, edges).unflatten(1, (runs, -1)), 1
 
@@ -134,6 +141,8 @@ class _Spread(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], v: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
+        if not v.is_cuda:
+            return one_by_one(lambda v: spread(v, edges, senders=senders), in_dims, v)
         stacked = as_heads(v, in_dims[0], info.batch_size)
         return spread(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
 
@@ -153,6 +162,8 @@ class _Collect(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
+        if not e.is_cuda:
+            return one_by_one(lambda e: collect(e, edges, senders=senders), in_dims, e)
         stacked = as_heads(e, in_dims[0], info.batch_size)
         return collect(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
 
@@ -174,6 +185,16 @@ class _Largest(Function):
     def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
         stacked = as_heads(e, in_dims[0], info.batch_size)
         return largest(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
+
+
+def one_by_one(work: Callable[..., Tensor], in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+    """The work on every run of a batch in turn; an argument whose dimension is None is the same for all of them."""
+    batched = [x.unbind(dim) for x, dim in zip(args, in_dims, strict=False) if dim is not None]
+    rows = []
+    for row in zip(*batched, strict=True):
+        own = iter(row)
+        rows.append(work(*(x if dim is None else next(own) for x, dim in zip(args, in_dims, strict=False))))
+    return torch.stack(rows), 0
 
 
 def as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:
