@@ -43,7 +43,8 @@ def symmetric() -> Tensor:
     """Matrices that do not expand, (runs, n n)."""
     b = drawn(RUNS, NODES, NODES)
     b = b + b.mT
-    return (b / torch.linalg.matrix_norm(b, 2)[:, None, None]).flatten(1)
+    scaled: Tensor = b / torch.linalg.matrix_norm(b, 2)[:, None, None]
+    return scaled.flatten(1)
 
 
 @pytest.mark.parametrize("expansion", [Chebyshev(), Taylor()], ids=["Chebyshev", "Taylor"])
@@ -62,7 +63,12 @@ def test_states_are_those_of_the_matrix_exponential(expansion: Expansion) -> Non
 def test_derivatives_are_those_of_the_sum(expansion: Expansion, terms: int) -> None:
     inputs = [symmetric(), drawn(RUNS, NODES, WIDTH), drawn(RUNS, NODES, WIDTH), drawn(RUNS, 2, terms)]
     a, y0, w, d = (x.requires_grad_() for x in inputs)
-    assert torch.autograd.gradcheck(lambda *x: OneByOne.apply(*x, Full(), expansion), (y0, a, w, d))
+
+    def sums(*x: Tensor) -> Tensor:
+        out: Tensor = OneByOne.apply(*x, Full(), expansion)  # type: ignore[no-untyped-call]
+        return out
+
+    assert torch.autograd.gradcheck(sums, (y0, a, w, d))
 
 
 def test_nothing_is_kept_where_nobody_differentiates() -> None:

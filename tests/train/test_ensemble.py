@@ -13,9 +13,10 @@ from beltrami.diffusivity import Cosine, ExpKernel, RandomWalk
 from beltrami.errors import SolverError
 from beltrami.flow import JacobianNorm, Kinetic
 from beltrami.graph import Both, Columns, squareplus
+from beltrami.graph.ops import backend
 from beltrami.joint import Joint
 from beltrami.model import BLEND
-from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping
+from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping, side_by_side
 from beltrami.train import Consistency, Fit, Horizon, Training, fit, fit_many, seeded
 
 TOY = two_cliques()
@@ -98,8 +99,11 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("apart", [True, False], ids=["apart", "side by side"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_side_by_side_is_one_by_one(kind: str) -> None:
+def test_side_by_side_is_one_by_one(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "apart", lambda x: apart)  # as on a CPU, and as on a GPU
+    monkeypatch.setattr(side_by_side, "apart", lambda y: apart)
     alone, together = both_ways(TRAINING, **KINDS[kind])
     assert_same(alone, together, scheme=KINDS[kind].get("scheme"))
     assert len({one.best.minus_loss for one, _ in alone}) == RUNS  # they are different runs

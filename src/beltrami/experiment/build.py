@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -177,4 +178,4 @@ def _optimiser(config: TrainConfig) -> MakeOptimiser:
     make = named("train.optimiser", config.optimiser, OPTIMISERS)
     if not (config.lr > 0 and math.isfinite(config.lr)):
         raise ValueError(f"`train.lr` must be positive; got {config.lr}.")
-    return lambda groups: make(groups, lr=config.lr)
+    return partial(make, lr=config.lr)

@@ -1,7 +1,9 @@
-"""run_many: configurations that differ by their seeds alone, trained as one program."""
+"""run_many: configurations that differ by their seeds alone, trained together."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import torch
 
 from beltrami.data import make_split
 from beltrami.errors import SolverError
@@ -9,7 +11,7 @@ from beltrami.experiment.build import build_training
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.run import judge, pose
 from beltrami.model import Classifier
-from beltrami.train import RunResult, fit_many, seeded
+from beltrami.train import Crew, RunResult, fit_many, seeded
 
 
 def run_many(
@@ -17,9 +19,12 @@ def run_many(
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run` for each of the configurations, all at once; a run that fails gives its error.
 
+    On a GPU they are one program. On a CPU they are shared by a :class:`Crew` of as many processes as torch may use
+    threads (``torch.set_num_threads``); with one thread there is none, and they are trained here.
+
     Args:
         configs: equal up to ``seed`` and ``data.split_seed``.
-        device: where to compute. Memory grows with the number of runs.
+        device: where to compute. On a GPU memory grows with the number of runs.
         on_epoch: told the epoch's number and how many runs go on.
     """
     if not configs or any(_without_seeds(config) != _without_seeds(configs[0]) for config in configs):
@@ -34,7 +39,13 @@ def run_many(
             models.append(first.model(config))
     inputs = models[0].prepare(first.x, first.edges, first.pos)
     splits = [problem.split for problem in problems]
-    found = fit_many(models, inputs, first.dataset.y, splits, build_training(configs[0].train), on_epoch=on_epoch)
+    training = build_training(configs[0].train)
+    size = min(torch.get_num_threads(), len(configs)) if device == "cpu" else 1
+    if size > 1:
+        with Crew(size) as crew:
+            found = crew.fit_many(models, inputs, first.dataset.y, splits, training, on_epoch=on_epoch)
+    else:
+        found = fit_many(models, inputs, first.dataset.y, splits, training, on_epoch=on_epoch)
     return [
         fit if isinstance(fit, SolverError) else (judge(config, problem, model, fit), model)
         for config, problem, model, fit in zip(configs, problems, models, found, strict=True)

@@ -87,10 +87,13 @@ class _Product(Function):
     ) -> tuple[Tensor, int]:
         """Runs side by side: each a head with values of its own, or more channels where they share them."""
         runs = info.batch_size
-        if not dense.is_cuda:
-            return one_by_one(
-                lambda values, dense: _Product.apply(values, dense, rows, columns), in_dims, values, dense
-            )  # type: ignore[no-untyped-call]
+        if backend.apart(dense):
+
+            def product(values: Tensor, dense: Tensor) -> Tensor:
+                out: Tensor = _Product.apply(values, dense, rows, columns)  # type: ignore[no-untyped-call]
+                return out
+
+            return one_by_one(product, in_dims, values, dense)
         if in_dims[0] is not None:
             values = values.movedim(in_dims[0], 1)
         dense = dense[:, None].expand(-1, runs, -1) if in_dims[1] is None else dense.movedim(in_dims[1], 1)

@@ -46,13 +46,18 @@ class SideBySide(Function):
                 return x.unsqueeze(to).expand(*x.shape[:to], info.batch_size, *x.shape[to:])
             return x.movedim(dim, to)
 
-        if y0.device.type == "cpu":  # whose launches are cheap, and whose cache is not large
+        if apart(y0):
             y0, a, w, d = (merged(x, dim, 0) for x, dim in zip((y0, a, w, d), in_dims, strict=False))
             return OneByOne.apply(y0, a, w, d, pattern, expansion), 0  # type: ignore[no-untyped-call]
         entries = a[:, None] if in_dims[1] is None else a.movedim(in_dims[1], 1)
         runs = (merged(y0, in_dims[0], 1), entries, merged(w, in_dims[2], 1), merged(d, in_dims[3], 0))
         out: Tensor = _Sums.apply(*runs, pattern, expansion)  # type: ignore[no-untyped-call]
         return out, 2
+
+
+def apart(y: Tensor) -> bool:
+    """Whether the runs are taken one by one: on a CPU, whose launches are cheap and whose cache is not large."""
+    return y.device.type == "cpu"
 
 
 class _Sums(Function):

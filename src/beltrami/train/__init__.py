@@ -2,6 +2,7 @@
 
 from beltrami.data.file import write_atomically
 from beltrami.train.checkpoint import load_weights, save_weights
+from beltrami.train.crew import Crew
 from beltrami.train.descent import Descent
 from beltrami.train.ensemble import fit_many
 from beltrami.train.evaluate import Horizon, Reading, accuracy, predict, read_test, validate
@@ -13,6 +14,7 @@ from beltrami.train.seed import seeded
 __all__ = [
     "fit",
     "fit_many",
+    "Crew",
     "Training",
     "Fit",
     "Epoch",

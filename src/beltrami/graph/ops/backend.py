@@ -73,6 +73,11 @@ def spread(values: Tensor, index: Tensor) -> Tensor:
     return values.index_select(0, index)
 
 
+def apart(tensor: Tensor) -> bool:
+    """Whether the runs of a batch are better taken one by one than side by side, which costs a copy but one launch."""
+    return tensor.device.type == "cpu"
+
+
 def has_kernel(tensor: Tensor) -> bool:
     """Whether our own kernels serve tensors like this one."""
     return tensor.is_cuda and tensor.dtype in KERNEL_DTYPES and _has_triton()

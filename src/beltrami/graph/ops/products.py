@@ -90,7 +90,7 @@ class _Aggregate(Function):
         info: Any, in_dims: tuple[int | None, ...], a: Tensor, z: Tensor, edges: Edges, transposed: bool
     ) -> tuple[Tensor, int]:
         runs = info.batch_size
-        if not z.is_cuda:
+        if backend.apart(z):
             return one_by_one(lambda a, z: aggregate(a, z, edges, transposed=transposed), in_dims, a, z)
         if in_dims[0] is None:
             wide = aggregate(a, as_channels(z, in_dims[1], runs), edges, transposed=transposed)
@@ -120,7 +120,7 @@ class _EdgeDot(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], p: Tensor, q: Tensor, edges: Edges) -> tuple[Tensor, int]:
         runs = info.batch_size
-        if not p.is_cuda:
+        if backend.apart(p):
             return one_by_one(lambda p, q: edge_dot(p, q, edges), in_dims, p, q)
         stacked = as_heads(p, in_dims[0], runs), as_heads(q, in_dims[1], runs)
         return edge_dot(*stacked, edges).unflatten(1, (runs, -1)), 1
@@ -141,7 +141,7 @@ class _Spread(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], v: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        if not v.is_cuda:
+        if backend.apart(v):
             return one_by_one(lambda v: spread(v, edges, senders=senders), in_dims, v)
         stacked = as_heads(v, in_dims[0], info.batch_size)
         return spread(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
@@ -162,7 +162,7 @@ class _Collect(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        if not e.is_cuda:
+        if backend.apart(e):
             return one_by_one(lambda e: collect(e, edges, senders=senders), in_dims, e)
         stacked = as_heads(e, in_dims[0], info.batch_size)
         return collect(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
