@@ -1,0 +1,137 @@
+"""Conduct: the runs of a plan that are not done yet, and a line for each of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+
+from beltrami.data import make_split
+from beltrami.errors import DataError, SolverError
+from beltrami.experiment.config import RunConfig
+from beltrami.experiment.run import Problem, pose
+from beltrami.experiment.study.ledger import Ledger
+from beltrami.experiment.study.line import Line
+from beltrami.experiment.study.plan import Task, check_setups, groups
+from beltrami.experiment.study.work import Done, Work
+
+TOGETHER = {"cuda": 25, "cpu": 1}
+"""Runs that are one program, by device: a GPU has room for many, a CPU gains nothing by them."""
+
+
+class Watch(Protocol):
+    """Who looks on."""
+
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """Told of the runs that begin."""
+
+    def epoch(self, number: int, going: int) -> None:
+        """Told the epoch's number and how many runs go on."""
+
+    def end(self, line: Line) -> None:
+        """Told of a run that is over and on the disk."""
+
+
+def pending(tasks: Sequence[Task], ledger: Ledger) -> list[Task]:
+    """The tasks without a result: runs that failed are tried again."""
+    check_setups(tasks, ledger.runs())
+    done = ledger.done()
+    return [task for task in tasks if task.identity not in done]
+
+
+def conduct(
+    work: Work, tasks: Sequence[Task], ledger: Ledger, *, device: str, together: int | None, watch: Watch
+) -> None:
+    """Do the tasks and append a line for each. A run that fails leaves its error, and the others go on.
+
+    Args:
+        work: what is done with a run.
+        tasks: what is to be done; see ``pending``.
+        ledger: where the lines go.
+        device: where to compute.
+        together: how many runs are one program; None for what suits the device.
+        watch: who looks on.
+    """
+    size = TOGETHER[device.split(":")[0]] if together is None else together
+    if size < 1:
+        raise ValueError(f"`--together` needs at least 1; got {size}.")
+    conductor = _Conductor(work, ledger, device, watch)
+    for group in groups(tasks):
+        if size == 1 or not work.batches:
+            conductor.one_by_one(group)
+        else:
+            for batch in _parts(group, size):
+                conductor.together(batch)
+
+
+@dataclass(frozen=True)
+class _Conductor:
+    work: Work
+    ledger: Ledger
+    device: str
+    watch: Watch
+
+    def together(self, tasks: Sequence[Task]) -> None:
+        """As one program; as two where memory is short; one by one where it is no program."""
+        self.watch.begin(tasks)
+        configs = [task.config for task in tasks]
+        outcomes: Sequence[Done | Exception] | None
+        try:
+            outcomes = self.work.many(configs, device=self.device, on_epoch=self.watch.epoch)
+        except (torch.OutOfMemoryError, MemoryError):
+            outcomes = None
+        except DataError as error:
+            outcomes = [error] * len(tasks)
+        except Exception:
+            return self.one_by_one(tasks)
+        if outcomes is None:
+            return self._in_halves(tasks)
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            self._record(task, outcome)
+        return None
+
+    def one_by_one(self, tasks: Sequence[Task]) -> None:
+        try:
+            problem = pose(tasks[0].config, device=self.device)
+        except Exception as error:
+            for task in tasks:
+                self._record(task, error)
+            return
+        for task in tasks:
+            self.watch.begin([task])
+            try:
+                outcome: Done | Exception = self.work.one(
+                    task.config, _on_split(problem, task.config), on_epoch=self.watch.epoch
+                )
+            except Exception as error:
+                outcome = error
+            self._record(task, outcome)
+
+    def _in_halves(self, tasks: Sequence[Task]) -> None:
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        if len(tasks) == 1:
+            return self.one_by_one(tasks)
+        for half in _parts(tasks, (len(tasks) + 1) // 2):
+            self.together(half)
+        return None
+
+    def _record(self, task: Task, outcome: Done | Exception) -> None:
+        line = task.line(outcome if isinstance(outcome, Done) else _in_words(outcome))
+        self.ledger.append(line)
+        self.watch.end(line)
+
+
+def _on_split(problem: Problem, config: RunConfig) -> Problem:
+    data = config.data
+    split = make_split(problem.dataset.to("cpu"), protocol=data.protocol, seed=data.split_seed)
+    return replace(problem, split=split.to(problem.dataset.y.device))
+
+
+def _in_words(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, (SolverError, DataError)) else f"{type(error).__name__}: {text}"
+
+
+def _parts(tasks: Sequence[Task], size: int) -> Iterator[Sequence[Task]]:
+    return (tasks[first : first + size] for first in range(0, len(tasks), size))

@@ -1,0 +1,50 @@
+"""Row: a method of a study."""
+
+from dataclasses import dataclass
+
+from beltrami.errors import UnknownName
+from beltrami.experiment.config import RunConfig
+from beltrami.experiment.recipe import RECIPES, recipe
+from beltrami.experiment.setting import override
+
+
+@dataclass(frozen=True)
+class Row:
+    """A recipe, and where it is departed from.
+
+    Args:
+        name: what ``--methods`` calls it.
+        recipe: one of ``RECIPES``.
+        settings: departures, as ``--set`` takes them.
+        series: which curve the row is a point of, if of any.
+        at: where on that curve.
+    """
+
+    name: str
+    recipe: str
+    settings: tuple[str, ...] = ()
+    series: str | None = None
+    at: float | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether there is such a recipe."""
+        return self.recipe in RECIPES
+
+    def knows(self, dataset: str) -> bool:
+        """Whether the recipe has settings for the dataset."""
+        try:
+            recipe(self.recipe, dataset)
+        except UnknownName:
+            return False
+        return True
+
+    def config(self, dataset: str, *, protocol: str, split_seed: int, seed: int) -> RunConfig:
+        """One run of the row."""
+        config = recipe(self.recipe, dataset, protocol=protocol, seed=seed, split_seed=split_seed)
+        return override(config, self.settings)
+
+
+def recipes(*names: str) -> tuple[Row, ...]:
+    """Rows that are recipes as they stand."""
+    return tuple(Row(name, name) for name in names)

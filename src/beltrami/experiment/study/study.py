@@ -1,0 +1,50 @@
+"""Study: a table of the paper as data, rows by columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from beltrami.errors import UnknownName
+from beltrami.experiment.study.draw import Draw
+from beltrami.experiment.study.quantity import Quantity
+from beltrami.experiment.study.row import Row
+from beltrami.experiment.study.work import Train, Work
+
+
+@dataclass(frozen=True)
+class Study:
+    """Methods on datasets, each over the same splits and seeds.
+
+    Args:
+        name: what the command line calls it.
+        title: what it asks, in one line.
+        rows: the methods.
+        datasets: the columns.
+        draw: splits and seeds.
+        quantities: a table for each.
+        exceptions: splits and seeds of datasets that have their own.
+        work: what is done with each run.
+        curve: what the rows' ``at`` is, where they are points of curves.
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    datasets: tuple[str, ...]
+    draw: Draw
+    quantities: tuple[Quantity, ...]
+    exceptions: Mapping[str, Draw] = field(default_factory=dict)
+    work: Work = field(default_factory=Train)
+    curve: str | None = None
+
+    def row(self, name: str) -> Row:
+        """The row of this name; one that is not there, or whose recipe is not, is refused."""
+        rows = {row.name: row for row in self.rows if row.known}
+        if name not in rows:
+            raise UnknownName(f"method of study {self.name!r}", name, rows)
+        return rows[name]
+
+    def draw_of(self, dataset: str, *, splits: int | None, inits: int | None) -> Draw:
+        """Splits and seeds on a dataset; a protocol of one split has no use for ``splits``, beside others that do."""
+        draw = self.exceptions.get(dataset, self.draw)
+        own = draw.fixed and not self.draw.fixed
+        return draw.resized(splits=None if own else splits, inits=inits)
