@@ -10,6 +10,7 @@ import typer
 from beltrami.cli.bench import bench
 from beltrami.cli.option import Device, check_device, check_folder
 from beltrami.cli.space import encode, rewire
+from beltrami.cli.study import study
 from beltrami.errors import DataError, SolverError
 
 app = typer.Typer(
@@ -117,6 +118,7 @@ def datasets() -> None:
 app.command()(encode)
 app.command()(rewire)
 app.command()(bench)
+app.command()(study)
 
 
 def main() -> None:

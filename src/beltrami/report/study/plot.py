@@ -1,0 +1,152 @@
+"""Plot: a figure of a study, made where there are data for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from beltrami.data import CATALOGUE
+from beltrami.experiment.study import Cell, Line, Table, latest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Panel = Callable[["Axes", str], None]
+OURS, PAPER, GREY = "#1f5fa8", "#c4572b", "#777777"
+COLOURS = (OURS, PAPER, "#3a7d44", "#8a5aa5", "#b08900")
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "beltrami",  # the same data give the same file
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A row of panels, one a dataset.
+
+    Args:
+        name: of the file, without its ending.
+        caption: what one sees.
+        datasets: a panel each.
+        panel: draws a dataset's panel.
+        height: in inches.
+    """
+
+    name: str
+    caption: str
+    datasets: tuple[str, ...]
+    panel: Panel
+    height: float = 2.8
+
+    def save(self, folder: Path) -> Path:
+        """Write the figure as SVG."""
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.svg"
+        with rc_context(STYLE):
+            figure = Figure(figsize=(2.7 * len(self.datasets) + 0.8, self.height), layout="constrained")
+            axes = figure.subplots(1, len(self.datasets), squeeze=False)[0]
+            for axis, dataset in zip(axes, self.datasets, strict=True):
+                self.panel(axis, dataset)
+                axis.set_title(CATALOGUE[dataset].title if dataset in CATALOGUE else dataset)
+            axes[0].legend(loc="best", fontsize=8)
+            figure.savefig(path, format="svg", metadata={"Date": None})
+        return path
+
+
+def plots(table: Table, lines: Sequence[Line]) -> list[Plot]:
+    """The figures that the data of a table allow."""
+    made = [against_paper(table), along_curve(table), along_flow(table, lines)]
+    return [plot for plot in made if plot is not None]
+
+
+def against_paper(table: Table) -> Plot | None:
+    """Our means with their intervals, and the paper's with their standard deviations, row by row."""
+    both = [place for place, cell in table.cells.items() if cell.sample is not None and cell.paper is not None]
+    datasets = tuple(name for name in table.datasets if any(name == dataset for _, dataset in both))
+    rows = [row for row in table.rows if any(row == name for name, _ in both)]
+    if not datasets or table.quantity.name != "test_accuracy":
+        return None
+
+    def panel(axis: Axes, dataset: str) -> None:
+        ours, papers = [], []
+        for height, row in enumerate(reversed(rows)):
+            cell = table.cells.get((row, dataset))
+            if cell is not None and cell.sample is not None:
+                ours.append((cell.sample.mean, height, cell.sample.half or 0.0))
+            if cell is not None and cell.paper is not None:
+                papers.append((cell.paper.value, height - 0.25, cell.paper.deviation or 0.0))
+        _marks(axis, ours, "ours, 95% interval", mark="o", colour=OURS)
+        _marks(axis, papers, "paper, standard deviation", mark="D", colour=PAPER)
+        axis.set_yticks(range(len(rows)), list(reversed(rows)))
+        axis.set_xlabel(table.quantity.title)
+
+    caption = (
+        f"{table.quantity.title}, ours and the paper's ({table.quantity.paper.label})" if table.quantity.paper else ""
+    )
+    return Plot(f"{table.study.name}-paper", caption, datasets, panel, 1.2 + 0.4 * len(rows))
+
+
+def along_curve(table: Table) -> Plot | None:
+    """Rows that are points of curves, with their intervals; other rows as level lines."""
+    points = {row.name: row for row in table.study.rows if row.at is not None and row.name in table.rows}
+    if len(points) < 2 or table.study.curve is None:
+        return None
+    series = tuple(dict.fromkeys(row.series or "" for row in points.values()))
+
+    def panel(axis: Axes, dataset: str) -> None:
+        for name, colour in zip(series, COLOURS, strict=False):
+            chosen = [(row.at, table.cells.get((row.name, dataset))) for row in points.values() if row.series == name]
+            _curve(axis, [(at, cell) for at, cell in chosen if at is not None and cell is not None], name, colour)
+        for style, row in zip(("--", ":", "-."), (row for row in table.rows if row not in points), strict=False):
+            cell = table.cells.get((row, dataset))
+            if cell is not None and cell.sample is not None:
+                axis.axhline(cell.sample.mean, color=GREY, linestyle=style, linewidth=1, label=row)
+        axis.set_xscale("log", base=2)
+        axis.set_xlabel(table.study.curve or "")
+        axis.set_ylabel(table.quantity.title)
+
+    caption = f"{table.quantity.title} over the {table.study.curve}"
+    return Plot(f"{table.study.name}-{table.quantity.name.replace('_', '-')}", caption, table.datasets, panel)
+
+
+def along_flow(table: Table, lines: Sequence[Line]) -> Plot | None:
+    """Validation accuracy over t, the mean over runs of every row."""
+    readings: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in latest(lines):
+        for t, value in line.also.get("along", ()):
+            readings[line.row, line.dataset][t].append(value)
+    if not readings or table.quantity.name != "test_accuracy":
+        return None
+
+    def panel(axis: Axes, dataset: str) -> None:
+        for row, colour in zip(table.rows, COLOURS, strict=False):
+            found = sorted((t, mean(values)) for t, values in readings.get((row, dataset), {}).items())
+            axis.plot([t for t, _ in found], [value for _, value in found], color=colour, label=row)
+        axis.set_xlabel("time t of the flow")
+        axis.set_ylabel("validation accuracy (%)")
+
+    return Plot(f"{table.study.name}-flow", "validation accuracy along the flow", table.datasets, panel)
+
+
+def _marks(axis: Axes, found: Sequence[tuple[float, float, float]], label: str, *, mark: str, colour: str) -> None:
+    if found:
+        value, height, half = zip(*found, strict=True)
+        axis.errorbar(value, height, xerr=half, fmt=mark, color=colour, label=label, markersize=4, capsize=2)
+
+
+def _curve(axis: Axes, points: Sequence[tuple[float, Cell]], name: str, colour: str) -> None:
+    found = sorted((at, cell.sample.mean, cell.sample.half or 0.0) for at, cell in points if cell.sample is not None)
+    if found:
+        at, value, half = zip(*found, strict=True)
+        axis.errorbar(at, value, yerr=half, fmt="o-", color=colour, markersize=4, capsize=2, label=name)

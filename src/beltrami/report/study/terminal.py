@@ -1,0 +1,71 @@
+"""Studies in a terminal: the list of them, and their tables."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from beltrami.experiment.study import Study, Table
+from beltrami.report.study.words import compared, failures, known, measured, printed, title
+
+NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"
+
+
+def studies(known_studies: Mapping[str, Study]) -> None:
+    """The studies, one a line."""
+    grid = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, study in known_studies.items():
+        grid.add_row(f"[bold]{name}[/]", study.title)
+    Console(highlight=False).print(grid)
+
+
+def tables(found: Iterable[Table], *, path: Path) -> None:
+    """A table a quantity, and after each what one row is worth over another on the splits they share."""
+    console = Console(highlight=False)
+    for table in found:
+        console.print(_cells(table))
+        if table.pairs:
+            console.print(_pairs(table))
+        if table.failed:
+            console.print(f"[yellow]{failures(table)}[/]")
+    console.print(f"[dim]{NOTE.replace('[', chr(92) + '[')}[/]")
+    console.print(f"[dim]from[/] {path}")
+
+
+def _cells(table: Table) -> Grid:
+    digits = table.quantity.digits
+    grid = _grid(f"{table.study.name}: {table.quantity.title}", table.datasets)
+    for row in table.rows:
+        texts = []
+        for dataset in table.datasets:
+            cell = table.cells.get((row, dataset))
+            lines = () if cell is None else (known(cell, digits=digits), printed(cell))
+            first = "" if cell is None else measured(cell, digits=digits)
+            texts.append("\n".join([first, *(f"[dim]{_plain(line)}[/]" for line in lines if line)]))
+        grid.add_row(f"[bold]{row}[/]", *texts)
+    return grid
+
+
+def _pairs(table: Table) -> Grid:
+    grid = _grid(f"{table.quantity.title}, compared run by run", table.datasets)
+    for pair, samples in table.pairs.items():
+        texts = [
+            _plain(compared(samples[dataset], pair, digits=table.quantity.digits)) if dataset in samples else ""
+            for dataset in table.datasets
+        ]
+        grid.add_row(f"[bold]{title(pair)}[/]", *texts)
+    return grid
+
+
+def _grid(heading: str, datasets: Iterable[str]) -> Grid:
+    grid = Grid(box=None, padding=(0, 3, 0, 0), title=heading, title_justify="left")
+    grid.add_column("")
+    for dataset in datasets:
+        grid.add_column(dataset)
+    return grid
+
+
+def _plain(text: str) -> str:
+    """Brackets are brackets, not rich's marks."""
+    return text.replace("[", r"\[")

@@ -1,0 +1,111 @@
+"""Watch: how far a study is, live in a terminal or by plain lines elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from beltrami.experiment.study import Line, Task, Watch
+
+
+@contextmanager
+def watching(total: int, *, name: str) -> Iterator[Watch]:
+    """A bar with the runs that are done, those under way, and the time left; a line a run where nobody watches."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield Plain(total, console)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Live(bar, bar.add_task(name, total=total, state=""), Pace(total))
+
+
+@dataclass
+class Pace:
+    """The time left, from the runs that are done: as if the others took as long."""
+
+    total: int
+    done: int = 0
+    clock: Callable[[], float] = time.monotonic
+    start: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.clock()
+
+    def step(self) -> str:
+        """Count a run; the time left in words."""
+        self.done += 1
+        left = (self.clock() - self.start) / self.done * (self.total - self.done)
+        return f"about {_span(left)} left" if self.done < self.total else f"in {_span(self.clock() - self.start)}"
+
+
+@dataclass
+class Live:
+    """A bar that says which runs are under way."""
+
+    bar: Progress
+    task: TaskID
+    pace: Pace
+    runs: str = ""
+    left: str = ""
+
+    def begin(self, tasks: Sequence[Task]) -> None:
+        first, many = tasks[0], f", {len(tasks)} together" if len(tasks) > 1 else ""
+        self.runs = f"{first.row} on {first.config.dataset}, split {first.config.data.split_seed}{many}"
+        self._show(self.runs)
+
+    def epoch(self, number: int, going: int) -> None:
+        self._show(f"{self.runs}, epoch {number}")
+
+    def end(self, line: Line) -> None:
+        self.left = self.pace.step()
+        if line.error is not None:
+            self.bar.console.print(f"[yellow]{line.row} on {line.dataset}, split {line.split_seed}: {line.error}[/]")
+        self.bar.advance(self.task)
+        self._show(self.runs)
+
+    def _show(self, state: str) -> None:
+        self.bar.update(self.task, state=f"{state}  [dim]{self.left}[/]")
+
+
+@dataclass
+class Plain:
+    """One line a run."""
+
+    total: int
+    console: Console
+    pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.total)
+
+    def begin(self, tasks: Sequence[Task]) -> None:
+        pass
+
+    def epoch(self, number: int, going: int) -> None:
+        pass
+
+    def end(self, line: Line) -> None:
+        left = self.pace.step()
+        accuracy = line.number("test_accuracy")
+        found = "done" if accuracy is None else f"test {accuracy:.2f}%"
+        what = found if line.error is None else f"failed: {line.error}"
+        where = f"{line.row} on {line.dataset}, split {line.split_seed}, seed {line.seed}"
+        text = f"{self.pace.done}/{self.total} {where}: {what} ({left})"
+        self.console.print(text, markup=False, soft_wrap=True)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,145 @@
+"""beltrami study: killed and resumed it gives what it gives undisturbed, and it refuses in one line."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beltrami.cli import main
+from beltrami.cli.study import NAMES
+from beltrami.experiment.study import STUDIES, Ledger, Line, read_lines, tabulate
+
+SHORT = ["train.epochs=3", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=16"]
+TINY = ["random", "--datasets", "digits", "--methods", "blend,uniform", "--splits", "3"]
+TINY += [word for setting in SHORT for word in ("--set", setting)]
+
+
+def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of a study in this process."""
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
+    monkeypatch.setattr(sys, "argv", ["beltrami", "study", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def untimed(lines: list[Line]) -> list[dict[str, Any]]:
+    """Lines without what the clock says."""
+    values = [json.loads(line.to_json()) for line in lines]
+    for value in values:
+        if value["result"]:
+            del value["result"]["train_seconds"]
+    return sorted(values, key=lambda value: (value["row"], value["key"]))
+
+
+def test_a_study_killed_and_resumed_gives_the_table_of_one_undisturbed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    killed = tmp_path / "killed" / "random.jsonl"
+    command = [sys.executable, "-m", "beltrami", "study", *TINY, "--out", str(killed.parent)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(1200):
+        if killed.exists() and killed.read_bytes().count(b"\n") >= 1:
+            break
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    before = len(read_lines(killed))
+    assert 1 <= before < 6
+    with killed.open("ab") as file:
+        file.write(read_lines(killed)[0].to_json()[:100].encode())  # as if it had died while writing
+
+    assert beltrami(monkeypatch, *TINY, "--out", str(killed.parent)) == 2
+    assert "is not empty: go on with it by `--resume`" in capsys.readouterr().err
+    assert beltrami(monkeypatch, *TINY, "--out", str(killed.parent), "--resume") == 0
+    resumed = capsys.readouterr()
+    assert len(re.findall(r"^\d/\d ", resumed.err, flags=re.MULTILINE)) == 6 - before
+
+    whole = tmp_path / "whole" / "random.jsonl"
+    assert beltrami(monkeypatch, *TINY, "--out", str(whole.parent)) == 0
+    undisturbed = capsys.readouterr()
+    assert untimed(read_lines(killed)) == untimed(read_lines(whole))
+    assert len(read_lines(whole)) == 6
+    study = STUDIES["random"]
+    assert [table.cells for table in tabulate(study, read_lines(killed))] == [
+        table.cells for table in tabulate(study, read_lines(whole))
+    ]
+    assert resumed.out.replace(str(killed), str(whole)) == undisturbed.out
+
+    assert beltrami(monkeypatch, *TINY, "--out", str(whole.parent), "--resume") == 0  # nothing is left to do
+    assert capsys.readouterr().out == undisturbed.out
+    assert beltrami(monkeypatch, "random", "--show", "--out", str(whole.parent)) == 0
+    assert capsys.readouterr().out == undisturbed.out
+    assert len(read_lines(whole)) == 6
+
+
+def test_one_who_interrupts_is_told_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append = Ledger.append
+
+    def interrupted(self: Ledger, line: Line) -> None:
+        if self.lines:
+            raise KeyboardInterrupt
+        append(self, line)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "append", interrupted)
+        assert beltrami(monkeypatch, *TINY, "--out", str(tmp_path)) == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    last = captured.err.splitlines()[-1]
+    assert last.startswith(
+        f"beltrami: interrupted with 1 of 6 runs in {tmp_path / 'random.jsonl'}: go on with `beltrami"
+    )
+    assert last.endswith("--resume`.")
+    assert beltrami(monkeypatch, *TINY, "--out", str(tmp_path), "--resume", "--together", "3") == 0
+    assert len(read_lines(tmp_path / "random.jsonl")) == 6
+    assert "n = 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["randm"], r"unknown study 'randm': did you mean 'random'\?"),
+        (["random", "--datasets", "digitz"], r"unknown dataset 'digitz': did you mean 'digits'\?"),
+        (["random", "--datasets", "digits", "--methods", "blended"], r"unknown method .* did you mean 'blend'\?"),
+        (["random", "--splits", "0"], r"`splits` and `inits` of at least 1; got 0"),
+        (["planetoid", "--splits", "2"], r"has one split; got `splits` 2"),
+        (["random", "--datasets", "digits", "--set", "train.epoch=1"], r"unknown setting 'train.epoch'"),
+        (["random", "--datasets", "digits", "--together", "0"], r"`--together` needs at least 1; got 0"),
+        (["random", "--show"], r"there are no results at "),
+        (["random", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_usage_is_refused_in_one_line(
+    arguments: list[str],
+    match: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert beltrami(monkeypatch, *arguments, "--out", str(tmp_path / "out")) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert re.search(match, captured.err), captured.err
+
+
+def test_without_a_name_the_studies_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert beltrami(monkeypatch) == 0
+    out = capsys.readouterr().out
+    assert [row.split()[0] for row in out.splitlines() if row[:1].strip()] == list(STUDIES)
+    assert NAMES.replace(" or ", ", ").split(", ") == list(STUDIES)
