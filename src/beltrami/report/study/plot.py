@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Panel = Callable[["Axes", str], None]
 OURS, PAPER, GREY = "#1f5fa8", "#c4572b", "#777777"
 COLOURS = (OURS, PAPER, "#3a7d44", "#8a5aa5", "#b08900")
+COLUMNS = 4
+LEVELS = ("--", ":", "-.", (0, (6, 3)), (0, (1, 4)))
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "beltrami",  # the same data give the same file
     "svg.fonttype": "none",
@@ -30,14 +33,14 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A row of panels, one a dataset.
+    """Panels, one a dataset.
 
     Args:
         name: of the file, without its ending.
         caption: what one sees.
         datasets: a panel each.
         panel: draws a dataset's panel.
-        height: in inches.
+        height: of a panel, in inches.
     """
 
     name: str
@@ -53,13 +56,18 @@ class Plot:
 
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.svg"
+        columns = min(COLUMNS, len(self.datasets))
+        rows = math.ceil(len(self.datasets) / columns)
         with rc_context(STYLE):
-            figure = Figure(figsize=(2.7 * len(self.datasets) + 0.8, self.height), layout="constrained")
-            axes = figure.subplots(1, len(self.datasets), squeeze=False)[0]
-            for axis, dataset in zip(axes, self.datasets, strict=True):
+            figure = Figure(figsize=(2.7 * columns + 0.8, self.height * rows + 0.4), layout="constrained")
+            legend: dict[str, Any] = {}
+            for place, dataset in enumerate(self.datasets, start=1):
+                axis = figure.add_subplot(rows, columns, place)
                 self.panel(axis, dataset)
                 axis.set_title(CATALOGUE[dataset].title if dataset in CATALOGUE else dataset)
-            axes[0].legend(loc="best", fontsize=8)
+                handles, labels = axis.get_legend_handles_labels()
+                legend |= dict(zip(labels, handles, strict=True))
+            figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=2 * columns, fontsize=8)
             figure.savefig(path, format="svg", metadata={"Date": None})
         return path
 
@@ -108,7 +116,7 @@ def along_curve(table: Table) -> Plot | None:
         for name, colour in zip(series, COLOURS, strict=False):
             chosen = [(row.at, table.cells.get((row.name, dataset))) for row in points.values() if row.series == name]
             _curve(axis, [(at, cell) for at, cell in chosen if at is not None and cell is not None], name, colour)
-        for style, row in zip(("--", ":", "-."), (row for row in table.rows if row not in points), strict=False):
+        for style, row in zip(LEVELS, (row for row in table.rows if row not in points), strict=False):
             cell = table.cells.get((row, dataset))
             if cell is not None and cell.sample is not None:
                 axis.axhline(cell.sample.mean, color=GREY, linestyle=style, linewidth=1, label=row)
