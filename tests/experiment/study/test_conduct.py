@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from beltrami.errors import DataError, SolverError
-from beltrami.experiment import RunConfig
+from beltrami.experiment import RunConfig, override, pose
 from beltrami.experiment.run import Problem
 from beltrami.experiment.study import STUDIES, Ledger, Line, Task, conduct, pending, plan
 from beltrami.experiment.study.conduct import TOGETHER
 from beltrami.experiment.study.work import Count, Done, Follow, OnEpoch, Time, Work
+from beltrami.train import count_parameters
 
 SHORT = ["train.epochs=2", "scheme.time=2", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
 
@@ -101,7 +102,7 @@ def test_missing_data_are_an_error_of_every_run(tmp_path: Path, monkeypatch: pyt
     def refuse(*_: object, **__: object) -> Problem:
         raise OSError("disk\nfull")
 
-    monkeypatch.setattr(import_module("beltrami.experiment.study.conduct"), "pose", refuse)
+    monkeypatch.setattr(Fussy, "pose", refuse)
     _, lines = done(Fussy(), tasks_on_digits(2), tmp_path / "b", together=1)
     assert [line.error for line in lines] == ["OSError: disk full"] * 2
 
@@ -142,3 +143,18 @@ def test_each_work_leaves_what_it_measures(work: Work, measured: str, tmp_path: 
     else:
         assert found > 0
         assert (line.result is None) == (measured == "parameters")
+
+
+@pytest.mark.parametrize("encoding", ["none", "ppr", "heat", "laplacian", "walk"])
+def test_parameters_are_counted_without_finding_positions(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = tasks_on_digits(1)
+    config = override(task.config, [f"position.encoding={encoding}", "position.channels=7"])
+    expected = count_parameters(pose(config).model(config).parameters())
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("positions were looked for")
+
+    monkeypatch.setattr(import_module("beltrami.experiment.run"), "cached", refuse)
+    work = Count()
+    found = work.one(config, work.pose(config, device="cpu"), on_epoch=lambda number, going: None)
+    assert found.also["parameters"] == expected

@@ -1,5 +1,7 @@
 """Every study unfolds into runs that can be built, and names that are not there are refused."""
 
+import hashlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -119,6 +121,13 @@ def test_departures_are_the_whole_configuration() -> None:
     assert found["stencil.remesh"] == 0.5
     again = override(RunConfig("photo", "blend"), [f"{name}={value}" for name, value in found.items()])
     assert again == config
+
+
+def test_the_key_of_a_line_can_be_told_from_the_line() -> None:
+    (task,) = plan(STUDIES["steps"], datasets=["photo"], methods=["euler-0.5"], splits=1)
+    line = task.line("failed")
+    text = json.dumps({"dataset": line.dataset, "recipe": "blend", **line.settings}, sort_keys=True)
+    assert line.key == hashlib.sha256(text.encode()).hexdigest()[:16] == task.identity[1]
 
 
 def test_runs_of_other_settings_are_not_added_to_a_cell() -> None:

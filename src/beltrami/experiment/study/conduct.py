@@ -9,7 +9,7 @@ import torch
 from beltrami.data import make_split
 from beltrami.errors import DataError, SolverError
 from beltrami.experiment.config import RunConfig
-from beltrami.experiment.run import Problem, pose
+from beltrami.experiment.run import Problem
 from beltrami.experiment.study.ledger import Ledger
 from beltrami.experiment.study.line import Line
 from beltrami.experiment.study.plan import Task, check_setups, groups
@@ -92,7 +92,7 @@ class _Conductor:
 
     def one_by_one(self, tasks: Sequence[Task]) -> None:
         try:
-            problem = pose(tasks[0].config, device=self.device)
+            problem = self.work.pose(tasks[0].config, device=self.device)
         except Exception as error:
             for task in tasks:
                 self._record(task, error)

@@ -12,8 +12,13 @@ LENGTH = 16  # hexadecimal characters of a digest
 
 
 def key_of(config: RunConfig) -> str:
-    """The digest of a run: every setting, the split's protocol and seed among them."""
-    text = json.dumps(asdict(config), sort_keys=True)
+    """The digest of a run: every setting, the split's protocol and seed among them.
+
+    Settings at their defaults are left out, so that a setting that comes to exist tomorrow leaves today's runs what
+    they are.
+    """
+    named = {"dataset": config.dataset, "recipe": config.recipe, **departures(config)}
+    text = json.dumps(named, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 

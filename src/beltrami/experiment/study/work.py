@@ -11,11 +11,12 @@ import torch
 
 from beltrami.errors import SolverError
 from beltrami.experiment.build import build_training
-from beltrami.experiment.config import RunConfig
+from beltrami.experiment.config import PositionConfig, RunConfig
 from beltrami.experiment.many import run_many
-from beltrami.experiment.run import Problem, run
+from beltrami.experiment.run import Problem, pose, run
 from beltrami.train import accuracy, count_parameters, predict
 
+SQUARE = ("ppr", "heat")  # encodings with a coordinate for every node
 OnEpoch = Callable[[int, int], None]
 """Told the epoch's number and how many runs go on."""
 
@@ -32,6 +33,10 @@ class Work(ABC):
     """What is done with a configuration on its problem. ``batches``: whether many can be done as one program."""
 
     batches = False
+
+    def pose(self, config: RunConfig, *, device: str) -> Problem:
+        """The problem of a configuration, on a device."""
+        return pose(config, device=device)
 
     @abstractmethod
     def one(self, config: RunConfig, problem: Problem, *, on_epoch: OnEpoch) -> Done:
@@ -86,7 +91,16 @@ class Time(Work):
 
 
 class Count(Work):
-    """Build the model and count its parameters; nothing is trained."""
+    """Build the model and count its parameters; nothing is trained, and of positions only their width is known."""
+
+    def pose(self, config: RunConfig, *, device: str) -> Problem:
+        """The problem with positions that are a shape and hold nothing: to find them can take longer than to train."""
+        if config.position.encoding == "none" or config.position.file is not None:
+            return pose(config, device=device)
+        problem = pose(replace(config, position=PositionConfig()), device=device)
+        n = problem.dataset.num_nodes
+        width = n if config.position.encoding in SQUARE else config.position.channels
+        return replace(problem, pos=torch.empty(n, width, device="meta"))
 
     def one(self, config: RunConfig, problem: Problem, *, on_epoch: OnEpoch) -> Done:
         return Done(None, {"parameters": count_parameters(problem.model(config).parameters())})
