@@ -43,6 +43,8 @@ def test_a_cell_of_the_page_says_all() -> None:
     assert re.search(r"^\| blend - uniform \| \+0.75 \[-2.43, 3.93\], n = 2 \|$", text, flags=re.MULTILINE)
     assert "1 run failed and count" in text
     assert "Splits: digl. Measured on: cpu. torch: 2." in text
+    assert "**test accuracy (%)**; the paper's: Table 3" in text
+    assert "Table 3" not in page({"random": [line()]}).replace("Table 3: accuracy over random splits.", "")
     assert "## steps" not in text
 
 
@@ -67,6 +69,19 @@ def test_the_terminal_shows_the_same_numbers(capsys: pytest.CaptureFixture[str])
     for word in ("84.50 ± 0.71", "n = 2, 1 failed", "paper 84.8 ± 0.9", "+0.75 [-2.43, 3.93], n = 2", "1 run failed"):
         assert word in out
     assert "[95% interval of the mean, by Student's t]" in " ".join(out.split())
+
+
+def test_a_narrow_terminal_shows_a_few_datasets_at_a_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = STUDIES["random"].datasets
+    found = tabulate(STUDIES["random"], [line(row, dataset=name) for name in names for row in ("blend", "uniform")])
+    for columns, lines in (("80", 4), ("400", 1)):
+        monkeypatch.setenv("COLUMNS", columns)
+        tables(found, path=Path("random.jsonl"))
+        out = capsys.readouterr().out
+        assert all(name in out for name in names)
+        assert out.count("random: test accuracy (%)") == lines
 
 
 def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:

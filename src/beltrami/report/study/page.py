@@ -62,7 +62,7 @@ def _cells(table: Table) -> str:
             for cell in cells
         ]
         rows.append([row, *("<br>".join(text for text in each if text) for each in texts)])
-    paper = table.quantity.paper
+    paper = table.quantity.paper if any(cell.paper for cell in table.cells.values()) else None
     heading = f"**{table.quantity.title}**" + ("" if paper is None else f"; the paper's: {paper.label}")
     return f"{heading}\n\n{_markdown(['', *table.datasets], rows)}"
 

@@ -1,6 +1,6 @@
 """Studies in a terminal: the list of them, and their tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 from beltrami.experiment.study import Study, Table
 from beltrami.report.study.words import compared, failures, known, measured, printed, title
 
+CELL, GAP = 27, 3  # characters of a column, and between two
 NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"
 
 
@@ -24,21 +25,30 @@ def tables(found: Iterable[Table], *, path: Path) -> None:
     """A table a quantity, and after each what one row is worth over another on the splits they share."""
     console = Console(highlight=False)
     for table in found:
-        console.print(_cells(table))
+        for datasets in _abreast(table, console.width):
+            console.print(_cells(table, datasets))
         if table.pairs:
-            console.print(_pairs(table))
+            for datasets in _abreast(table, console.width):
+                console.print(_pairs(table, datasets))
         if table.failed:
             console.print(f"[yellow]{failures(table)}[/]")
     console.print(f"[dim]{NOTE.replace('[', chr(92) + '[')}[/]")
     console.print(f"[dim]from[/] {path}")
 
 
-def _cells(table: Table) -> Grid:
+def _abreast(table: Table, width: int) -> list[Sequence[str]]:
+    """The datasets, as many at a time as the terminal has room for."""
+    names = [*table.rows, *map(title, table.pairs)]
+    room = max(1, (width - max(map(len, names)) - GAP) // (CELL + GAP))
+    return [table.datasets[first : first + room] for first in range(0, len(table.datasets), room)]
+
+
+def _cells(table: Table, datasets: Sequence[str]) -> Grid:
     digits = table.quantity.digits
-    grid = _grid(f"{table.study.name}: {table.quantity.title}", table.datasets)
+    grid = _grid(f"{table.study.name}: {table.quantity.title}", datasets)
     for row in table.rows:
         texts = []
-        for dataset in table.datasets:
+        for dataset in datasets:
             cell = table.cells.get((row, dataset))
             lines = () if cell is None else (known(cell, digits=digits), printed(cell))
             first = "" if cell is None else measured(cell, digits=digits)
@@ -47,19 +57,19 @@ def _cells(table: Table) -> Grid:
     return grid
 
 
-def _pairs(table: Table) -> Grid:
-    grid = _grid(f"{table.quantity.title}, compared run by run", table.datasets)
+def _pairs(table: Table, datasets: Sequence[str]) -> Grid:
+    grid = _grid(f"{table.quantity.title}, compared run by run", datasets)
     for pair, samples in table.pairs.items():
         texts = [
             _plain(compared(samples[dataset], pair, digits=table.quantity.digits)) if dataset in samples else ""
-            for dataset in table.datasets
+            for dataset in datasets
         ]
         grid.add_row(f"[bold]{title(pair)}[/]", *texts)
     return grid
 
 
 def _grid(heading: str, datasets: Iterable[str]) -> Grid:
-    grid = Grid(box=None, padding=(0, 3, 0, 0), title=heading, title_justify="left")
+    grid = Grid(box=None, padding=(0, GAP, 0, 0), title=heading, title_justify="left")
     grid.add_column("")
     for dataset in datasets:
         grid.add_column(dataset)
