@@ -54,6 +54,10 @@ def test_the_page_counts_what_was_tried() -> None:
     assert "Configurations tried on validation: blend on digits 40; of other rows nobody counted them." in text
 
 
+def test_the_page_says_what_the_paper_says_outside_of_its_tables() -> None:
+    assert "85.48 with PageRank rows, 85.28 with hyperbolic" in page({"positions": [line("ppr", study="positions")]})
+
+
 def test_a_page_without_results_says_so() -> None:
     assert page({}).endswith("No study has left results yet.\n")
 

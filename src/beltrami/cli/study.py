@@ -18,7 +18,7 @@ NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewir
 
 def study(
     name: Annotated[
-        str | None, typer.Argument(help=f"Which study: {NAMES}. Without a name, they are listed.", metavar="[NAME]")
+        str | None, typer.Argument(help=f"Which study: {NAMES}. Without a name, they are listed.", metavar="NAME")
     ] = None,
     datasets: Annotated[
         list[str] | None,

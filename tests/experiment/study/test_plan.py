@@ -130,6 +130,12 @@ def test_the_key_of_a_line_can_be_told_from_the_line() -> None:
     assert line.key == hashlib.sha256(text.encode()).hexdigest()[:16] == task.identity[1]
 
 
+def test_lines_say_how_many_configurations_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beltrami.experiment.study.effort.TRIED", {("blend", "photo"): 40})
+    tasks = plan(STUDIES["random"], datasets=["photo", "cora"], methods=["blend"], splits=1)
+    assert [task.line("failed").tried for task in tasks] == [40, None]
+
+
 def test_runs_of_other_settings_are_not_added_to_a_cell() -> None:
     study: Study = STUDIES["random"]
     tasks = plan(study, datasets=["cora"], methods=["blend"], splits=1)

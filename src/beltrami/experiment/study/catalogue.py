@@ -95,6 +95,8 @@ POSITIONS = Study(
         ),
     ),
     curve="width d' of the positions",
+    note="The paper prints averages over its datasets: 85.48 with PageRank rows, 85.28 with hyperbolic positions of "
+    "the best width from 2 to 16.",
 )
 
 STEPS = Study(
@@ -111,6 +113,7 @@ STEPS = Study(
     SOME,
     (accuracy(Pair("dopri5", "euler-1")),),
     curve="step size",
+    note="The paper finds Dopri5 the steadiest, and the best on three of six datasets; its figure has no numbers.",
 )
 
 STEADY = ("euler", "midpoint", "heun", "rk4", "adams-bashforth", "adams-moulton", "implicit-euler", "crank-nicolson")

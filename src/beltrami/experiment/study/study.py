@@ -24,6 +24,7 @@ class Study:
         exceptions: splits and seeds of datasets that have their own.
         work: what is done with each run.
         curve: what the rows' ``at`` is, where they are points of curves.
+        note: what the paper says of it outside of its tables.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Study:
     exceptions: Mapping[str, Draw] = field(default_factory=dict)
     work: Work = field(default_factory=Train)
     curve: str | None = None
+    note: str = ""
 
     def row(self, name: str) -> Row:
         """The row of this name; one that is not there, or whose recipe is not, is refused."""

@@ -42,7 +42,7 @@ def write(results: Mapping[str, Sequence[Line]], path: Path) -> None:
 
 def _section(study: Study, lines: Sequence[Line]) -> str:
     tables = tabulate(study, lines)
-    parts = [f"## {study.name}", study.title, _conditions(latest(lines))]
+    parts = [f"## {study.name}", study.title, study.note, _conditions(latest(lines))]
     for table in tables:
         parts.append(_cells(table))
         if table.pairs:
