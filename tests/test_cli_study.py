@@ -46,7 +46,7 @@ def test_a_study_killed_and_resumed_gives_the_table_of_one_undisturbed(
     killed = tmp_path / "killed" / "random.jsonl"
     command = [sys.executable, "-m", "beltrami", "study", *TINY, "--out", str(killed.parent)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(1200):
+    for _ in range(6000):
         if killed.exists() and killed.read_bytes().count(b"\n") >= 1:
             break
         assert process.poll() is None

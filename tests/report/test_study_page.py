@@ -158,11 +158,13 @@ def test_plain_progress_is_a_line_a_run(capsys: pytest.CaptureFixture[str]) -> N
         watch.begin(plan(STUDIES["random"], datasets=["digits"], splits=1))
         watch.epoch(1, 1)
         watch.end(line(accuracy=84.25))
+        watch.fall_back("one by one, since [x] fails")
         watch.end(line(accuracy=None, seed=1))
     err = capsys.readouterr().err.splitlines()
-    assert len(err) == 2
+    assert len(err) == 3
     assert err[0].startswith("1/2 blend on digits, split 0, seed 0: test 84.25% (about ")
-    assert err[1].startswith("2/2 blend on digits, split 0, seed 1: failed: the loss became nan (in ")
+    assert err[1] == "one by one, since [x] fails"
+    assert err[2].startswith("2/2 blend on digits, split 0, seed 1: failed: the loss became nan (in ")
 
 
 def test_live_progress_says_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ class Seen:
 
     sizes: list[int] = field(default_factory=list)
     ended: list[Line] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def begin(self, tasks: Sequence[Task]) -> None:
         self.sizes.append(len(tasks))
@@ -34,6 +35,9 @@ class Seen:
 
     def end(self, line: Line) -> None:
         self.ended.append(line)
+
+    def fall_back(self, why: str) -> None:
+        self.notes.append(why)
 
 
 class Fussy(Work):
@@ -78,13 +82,22 @@ def test_batches_are_of_the_size_asked_for(tmp_path: Path) -> None:
 
 def test_a_batch_too_large_for_the_memory_is_halved(tmp_path: Path) -> None:
     seen, lines = done(Fussy(room=2), tasks_on_digits(5), tmp_path, together=5)
-    assert seen.sizes == [5, 3, 2, 1, 2]
+    assert seen.sizes == [5, 3, 2, 2, 1]
     assert [line.error for line in lines] == [None] * 5
+    assert [line.split_seed for line in lines] == [0, 1, 2, 3, 4]
+    assert seen.notes == [f"{n} runs together are too many for the memory: half as many" for n in (5, 3)]
+
+
+def test_where_two_are_too_many_runs_are_done_one_by_one(tmp_path: Path) -> None:
+    seen, lines = done(Fussy(room=0), tasks_on_digits(3), tmp_path, together=2)
+    assert seen.sizes == [2, 1, 1, 1]
+    assert [line.also for line in lines] == [{"alone": 1}] * 3
 
 
 def test_what_is_no_program_is_done_one_by_one(tmp_path: Path) -> None:
-    _, lines = done(Fussy(whole=RuntimeError("vmap: no rule")), tasks_on_digits(2), tmp_path, together=2)
-    assert [(line.error, line.also) for line in lines] == [(None, {"alone": 1})] * 2
+    seen, lines = done(Fussy(whole=RuntimeError("vmap: no rule")), tasks_on_digits(3), tmp_path, together=2)
+    assert [(line.error, line.also) for line in lines] == [(None, {"alone": 1})] * 3
+    assert seen.notes == ["one by one, since runs together fail (RuntimeError: vmap: no rule)"]
 
 
 def test_a_failing_run_leaves_its_error_and_the_others_go_on(tmp_path: Path) -> None:

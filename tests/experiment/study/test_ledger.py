@@ -101,3 +101,18 @@ def test_numbers_are_found_by_their_dotted_names() -> None:
     assert found.number("evaluations.backward") is None
     assert found.number("along") is None
     assert line(accuracy=None).number("test_accuracy") is None
+
+
+def test_a_full_disk_is_said_to_be_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ledger(tmp_path / "random.jsonl", resume=True) as ledger:
+        ledger.append(line(seed=0))
+
+        class Full:
+            def write(self, text: bytes) -> int:
+                return len(text) - 1
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ledger, "_file", Full())
+            with pytest.raises(OSError, match=r"the disk of .*random.jsonl is full: make room, and go on with"):
+                ledger.append(line(seed=1))
+        assert ledger.lines == [line(seed=0)]

@@ -1,6 +1,6 @@
 """Conduct: the runs of a plan that are not done yet, and a line for each of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,6 +31,9 @@ class Watch(Protocol):
     def end(self, line: Line) -> None:
         """Told of a run that is over and on the disk."""
 
+    def fall_back(self, why: str) -> None:
+        """Told why runs are not done together as they were asked for."""
+
 
 def pending(tasks: Sequence[Task], ledger: Ledger) -> list[Task]:
     """The tasks without a result: runs that failed are tried again."""
@@ -57,11 +60,10 @@ def conduct(
         raise ValueError(f"`--together` needs at least 1; got {size}.")
     conductor = _Conductor(work, ledger, device, watch)
     for group in groups(tasks):
-        if size == 1 or not work.batches:
-            conductor.one_by_one(group)
+        if work.batches:
+            conductor.in_batches(group, size)
         else:
-            for batch in _parts(group, size):
-                conductor.together(batch)
+            conductor.one_by_one(group)
 
 
 @dataclass(frozen=True)
@@ -71,24 +73,33 @@ class _Conductor:
     device: str
     watch: Watch
 
-    def together(self, tasks: Sequence[Task]) -> None:
-        """As one program; as two where memory is short; one by one where it is no program."""
+    def in_batches(self, tasks: Sequence[Task], size: int) -> None:
+        """``size`` runs as one program, or fewer once memory has been short; what is no program, one by one."""
+        while tasks and size > 1:
+            batch = tasks[:size]
+            outcomes = self._together(batch)
+            if isinstance(outcomes, (torch.OutOfMemoryError, MemoryError)):
+                self.watch.fall_back(f"{len(batch)} runs together are too many for the memory: half as many")
+                size = (len(batch) + 1) // 2
+                continue
+            if isinstance(outcomes, Exception):
+                self.watch.fall_back(f"one by one, since runs together fail ({_in_words(outcomes)})")
+                break
+            for task, outcome in zip(batch, outcomes, strict=True):
+                self._record(task, outcome)
+            tasks = tasks[size:]
+        if tasks:
+            self.one_by_one(tasks)
+
+    def _together(self, tasks: Sequence[Task]) -> Sequence[Done | Exception] | Exception:
+        """The outcome of each run, or why there are none; its trace is let go, with the memory that it holds."""
         self.watch.begin(tasks)
-        configs = [task.config for task in tasks]
-        outcomes: Sequence[Done | Exception] | None
         try:
-            outcomes = self.work.many(configs, device=self.device, on_epoch=self.watch.epoch)
-        except (torch.OutOfMemoryError, MemoryError):
-            outcomes = None
+            return self.work.many([task.config for task in tasks], device=self.device, on_epoch=self.watch.epoch)
         except DataError as error:
-            outcomes = [error] * len(tasks)
-        except Exception:
-            return self.one_by_one(tasks)
-        if outcomes is None:
-            return self._in_halves(tasks)
-        for task, outcome in zip(tasks, outcomes, strict=True):
-            self._record(task, outcome)
-        return None
+            return [error] * len(tasks)
+        except Exception as error:
+            return error.with_traceback(None)
 
     def one_by_one(self, tasks: Sequence[Task]) -> None:
         try:
@@ -107,15 +118,6 @@ class _Conductor:
                 outcome = error
             self._record(task, outcome)
 
-    def _in_halves(self, tasks: Sequence[Task]) -> None:
-        if self.device.startswith("cuda"):
-            torch.cuda.empty_cache()
-        if len(tasks) == 1:
-            return self.one_by_one(tasks)
-        for half in _parts(tasks, (len(tasks) + 1) // 2):
-            self.together(half)
-        return None
-
     def _record(self, task: Task, outcome: Done | Exception) -> None:
         line = task.line(outcome if isinstance(outcome, Done) else _in_words(outcome))
         self.ledger.append(line)
@@ -131,7 +133,3 @@ def _on_split(problem: Problem, config: RunConfig) -> Problem:
 def _in_words(error: Exception) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, (SolverError, DataError)) else f"{type(error).__name__}: {text}"
-
-
-def _parts(tasks: Sequence[Task], size: int) -> Iterator[Sequence[Task]]:
-    return (tasks[first : first + size] for first in range(0, len(tasks), size))

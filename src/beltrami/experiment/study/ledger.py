@@ -41,7 +41,9 @@ class Ledger:
 
     def append(self, line: Line) -> None:
         """Add a line; once this returns, it outlives the process and the power."""
-        self._file.write(f"{line.to_json()}\n".encode())
+        text = f"{line.to_json()}\n".encode()
+        if self._file.write(text) != len(text):
+            raise OSError(f"the disk of {self.path} is full: make room, and go on with `--resume`.")
         os.fsync(self._file.fileno())
         self.lines.append(line)
 

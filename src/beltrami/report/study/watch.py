@@ -70,9 +70,13 @@ class Live:
     def end(self, line: Line) -> None:
         self.left = self.pace.step()
         if line.error is not None:
-            self.bar.console.print(f"[yellow]{line.row} on {line.dataset}, split {line.split_seed}: {line.error}[/]")
+            where = f"{line.row} on {line.dataset}, split {line.split_seed}"
+            self.bar.console.print(f"{where}: {line.error}", markup=False, style="yellow")
         self.bar.advance(self.task)
         self._show(self.runs)
+
+    def fall_back(self, why: str) -> None:
+        self.bar.console.print(f"{self.runs}: {why}", markup=False)
 
     def _show(self, state: str) -> None:
         self.bar.update(self.task, state=f"{state}  [dim]{self.left}[/]")
@@ -103,6 +107,9 @@ class Plain:
         where = f"{line.row} on {line.dataset}, split {line.split_seed}, seed {line.seed}"
         text = f"{self.pace.done}/{self.total} {where}: {what} ({left})"
         self.console.print(text, markup=False, soft_wrap=True)
+
+    def fall_back(self, why: str) -> None:
+        self.console.print(why, markup=False, soft_wrap=True)
 
 
 def _span(seconds: float) -> str:
