@@ -171,7 +171,8 @@ REWIRING = Study(
 PARAMETERS = Study(
     "parameters",
     "How many parameters the models have.",
-    recipes("gcn", "gat", "sage-mean", "sage-maxpool", "monet", "cgnn", "gde", "gode", *OURS),
+    recipes("gcn", "gat", "monet", "sage-mean", "sage-maxpool", "lanczosnet", "adalanczosnet", "cgnn", "gde", "gode")
+    + recipes(*OURS),
     SEVEN,
     ONCE,
     (Quantity("parameters", "parameters", 0, paper.PARAMETERS),),

@@ -25,9 +25,11 @@ def tables(found: Iterable[Table], *, path: Path) -> None:
     """A table a quantity, and after each what one row is worth over another on the splits they share."""
     console = Console(highlight=False)
     for table in found:
+        console.print(f"[bold]{table.study.name}: {table.quantity.title}[/]")
         for datasets in _abreast(table, console.width):
             console.print(_cells(table, datasets))
         if table.pairs:
+            console.print(f"[bold]{table.quantity.title}, compared run by run[/]")
             for datasets in _abreast(table, console.width):
                 console.print(_pairs(table, datasets))
         if table.failed:
@@ -45,7 +47,7 @@ def _abreast(table: Table, width: int) -> list[Sequence[str]]:
 
 def _cells(table: Table, datasets: Sequence[str]) -> Grid:
     digits = table.quantity.digits
-    grid = _grid(f"{table.study.name}: {table.quantity.title}", datasets)
+    grid = _grid(datasets)
     for row in table.rows:
         texts = []
         for dataset in datasets:
@@ -53,23 +55,23 @@ def _cells(table: Table, datasets: Sequence[str]) -> Grid:
             lines = () if cell is None else (known(cell, digits=digits), printed(cell))
             first = "" if cell is None else measured(cell, digits=digits)
             texts.append("\n".join([first, *(f"[dim]{_plain(line)}[/]" for line in lines if line)]))
-        grid.add_row(f"[bold]{row}[/]", *texts)
+        grid.add_row(row, *texts)
     return grid
 
 
 def _pairs(table: Table, datasets: Sequence[str]) -> Grid:
-    grid = _grid(f"{table.quantity.title}, compared run by run", datasets)
+    grid = _grid(datasets)
     for pair, samples in table.pairs.items():
         texts = [
             _plain(compared(samples[dataset], pair, digits=table.quantity.digits)) if dataset in samples else ""
             for dataset in datasets
         ]
-        grid.add_row(f"[bold]{title(pair)}[/]", *texts)
+        grid.add_row(title(pair), *texts)
     return grid
 
 
-def _grid(heading: str, datasets: Iterable[str]) -> Grid:
-    grid = Grid(box=None, padding=(0, GAP, 0, 0), title=heading, title_justify="left")
+def _grid(datasets: Iterable[str]) -> Grid:
+    grid = Grid(box=None, padding=(0, GAP, 0, 0))
     grid.add_column("")
     for dataset in datasets:
         grid.add_column(dataset)
