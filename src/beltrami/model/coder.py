@@ -15,24 +15,28 @@ class Encoder(nn.Module):
         out_channels: width of its coordinates in the flow.
         dropout: share of the input's entries dropped while training, and of the hidden layer's.
         hidden: width of a hidden layer with ReLU; None for none.
+        bias: whether the linear map on the input adds a constant.
 
     Shapes:
         (n, channels), dense or :class:`Sparse` -> (n, out_channels).
     """
 
-    def __init__(self, channels: int, out_channels: int, *, dropout: float = 0.0, hidden: int | None = None) -> None:
+    def __init__(
+        self, channels: int, out_channels: int, *, dropout: float = 0.0, hidden: int | None = None, bias: bool = True
+    ) -> None:
         super().__init__()
         if hidden is not None and hidden < 1:
             raise ValueError(f"Encoder needs a `hidden` layer of one channel or more; got {hidden}. For none, None.")
         self.dropout = Dropout(dropout)
-        self.linear = nn.Linear(channels, out_channels if hidden is None else hidden)
+        self.linear = nn.Linear(channels, out_channels if hidden is None else hidden, bias=bias)
         self.second = None
         if hidden is not None:
             self.second = nn.Sequential(nn.ReLU(), Dropout(dropout), nn.Linear(hidden, out_channels))
 
     def forward(self, x: Tensor | Sparse) -> Tensor:
         if isinstance(x, Sparse):  # a zero dropped is the same zero
-            out = x.with_values(self.dropout(x.values)) @ self.linear.weight.t() + self.linear.bias
+            out = x.with_values(self.dropout(x.values)) @ self.linear.weight.t()
+            out = out if self.linear.bias is None else out + self.linear.bias
         else:
             out = self.linear(self.dropout(x))
         return out if self.second is None else self.second(out)

@@ -1,0 +1,158 @@
+"""Competitors that are equations: closed forms, one step that is a residual layer, and gradients by every adjoint."""
+
+import pytest
+import torch
+from checks import crooked, dense, normal
+from torch import Tensor
+
+from beltrami.graph import Edges
+from beltrami.model.baseline import Frame, GraphODE, cgnn, gde, gode
+from beltrami.model.baseline.cgnn import Propagation
+from beltrami.model.baseline.gcn import Convolution
+from beltrami.model.baseline.gde import Convolutions
+from beltrami.model.baseline.weight import symmetric
+from beltrami.scheme import (
+    PID,
+    RK4,
+    Checkpointed,
+    ConstantSteps,
+    Continuous,
+    Dopri5,
+    Euler,
+    Scheme,
+    TimeStepping,
+    solve,
+)
+from beltrami.stencil import Loops
+from beltrami.train import seeded
+
+WIDTH = 3
+FRAME = Frame(5, 2, width=WIDTH, input_dropout=0.0, dropout=0.0, stencil=Loops())
+EXACT = Scheme(Dopri5(), PID(1e-10, 1e-10))
+MAKERS = {"cgnn": cgnn, "gde": gde, "gode": gode}
+
+
+def propagation(*, mixing: bool) -> Propagation:
+    with seeded(1):
+        return Propagation(WIDTH, mixing=mixing).double()
+
+
+def adjacency(edges: Edges) -> Tensor:
+    """Symmetrically normalised, dense."""
+    a = dense(torch.ones(edges.num_edges).double(), edges)
+    return a / (a.sum(1)[:, None] * a.sum(0)).sqrt()
+
+
+@pytest.mark.parametrize("mixing", [False, True])
+def test_cgnn_has_the_solution_of_its_linear_equation(mixing: bool) -> None:
+    """vec H(t) = e^{Mt} h0 + M^-1 (e^{Mt} - I) h0 with M = I (x) (A - I) + (W - I)' (x) I."""
+    edges, h0, field, t = crooked(), normal(6, WIDTH), propagation(mixing=mixing), 2.5
+    alpha, eye, small = torch.sigmoid(field.alpha), torch.eye(6).double(), torch.eye(WIDTH).double()
+    found_w = field.mixed()
+    w = small if found_w is None else found_w
+    a = alpha / 2 * (eye + adjacency(edges))
+    m = torch.kron(small, a - eye) + torch.kron((w - small).T.contiguous(), eye)
+    flow, start = torch.matrix_exp(m * t), h0.T.reshape(-1)
+    expected = flow @ start + torch.linalg.solve(m, (flow - torch.eye(len(m))) @ start)
+    h = solve(field.bind(h0, edges), h0, (0.0, t), EXACT).ys[-1]
+    torch.testing.assert_close(h, expected.view(WIDTH, 6).T, rtol=1e-7, atol=1e-7)
+
+
+def test_cgnn_without_mixing_settles_where_its_right_hand_side_is_zero() -> None:
+    edges, h0, field = crooked(), normal(6, WIDTH), propagation(mixing=False)
+    a = torch.sigmoid(field.alpha) / 2 * (torch.eye(6) + adjacency(edges))
+    rest = torch.linalg.solve(torch.eye(6).double() - a, h0)
+    h = solve(field.bind(h0, edges), h0, (0.0, 600.0), EXACT).ys[-1]
+    torch.testing.assert_close(h, rest, rtol=1e-5, atol=1e-6)
+
+
+def test_cgnn_mixes_by_a_symmetric_matrix_with_eigenvalues_in_the_unit_interval() -> None:
+    field = propagation(mixing=True)
+    w = field.mixed()
+    assert w is not None
+    assert field.scale is not None
+    torch.testing.assert_close(w, w.T)
+    torch.testing.assert_close(torch.linalg.eigvalsh(w), torch.sigmoid(field.scale).sort().values)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_an_euler_step_of_convolutions_is_a_residual_network(depth: int) -> None:
+    edges, h0 = crooked().with_loops(1.0), normal(6, WIDTH)
+    field = Convolutions(WIDTH, depth=depth, activation=torch.tanh).double()
+    expected = h0
+    for layer in field.layers:
+        assert isinstance(layer, Convolution)
+        expected = torch.tanh(adjacency(edges) @ expected @ layer.project.linear.weight.T + layer.bias)
+    h1 = solve(field.bind(h0, edges), h0, (0.0, 1.0), Scheme(Euler(), ConstantSteps(1.0))).ys[-1]
+    torch.testing.assert_close(h1, h0 + expected)
+
+
+def test_gde_with_one_euler_step_is_a_residual_gcn() -> None:
+    model = gde(FRAME, scheme=Scheme(Euler(), ConstantSteps(1.0)), time=1.0).double()
+    x, edges = normal(6, 5), crooked()
+    a = adjacency(edges.with_loops(1.0))
+    weights = {name: tensor for name, tensor in model.named_parameters() if name.endswith("weight")}
+    first, middle, last = weights.values()  # biases are zero at the start
+    h = torch.relu(a @ x @ first.T)
+    h = h + torch.tanh(a @ h @ middle.T)
+    torch.testing.assert_close(model(x, edges), a @ h @ last.T)
+
+
+def test_gode_looks_along_edges_in_its_equation_alone() -> None:
+    x, edges = normal(6, 5), crooked()
+    model = gode(FRAME, scheme=Scheme(Euler(), ConstantSteps(1.0)), time=1.0).double()
+    alone = Edges.build(torch.zeros(2, 0, dtype=torch.long), num_nodes=6)
+    with torch.no_grad():
+        for parameter in model.field.parameters():
+            parameter.zero_()
+    torch.testing.assert_close(model(x, edges), model(x, alone))
+
+
+def model_of(name: str, scheme: TimeStepping) -> GraphODE:
+    with seeded(0):
+        made: GraphODE = MAKERS[name](FRAME, scheme=scheme, time=1.0).double()
+        return made
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("adjoint", [Checkpointed(), Continuous()], ids=["checkpointed", "continuous"])
+def test_every_adjoint_gives_the_gradients_of_direct(adjoint: Checkpointed | Continuous, name: str) -> None:
+    gradients = []
+    for scheme in (Scheme(RK4(), ConstantSteps(0.05)), Scheme(RK4(), ConstantSteps(0.05), adjoint)):
+        model = model_of(name, scheme)
+        model(normal(6, 5), crooked()).square().sum().backward()
+        gradients.append({key: p.grad for key, p in model.named_parameters()})
+    for key, expected in gradients[0].items():
+        assert expected is not None
+        torch.testing.assert_close(gradients[1][key], expected, rtol=1e-4, atol=1e-6, msg=key)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_scores_along_the_way_end_with_the_scores(name: str) -> None:
+    model = model_of(name, EXACT)
+    inputs = model.prepare(normal(6, 5), crooked())
+    assert model.time == 1.0
+    along = model.logits_along(inputs, (0.0, 0.4, 1.0), nodes=torch.tensor([4, 1]))
+    assert along.shape == (3, 2, 2)
+    output = model.run(inputs)
+    torch.testing.assert_close(along[-1], output.logits[[4, 1]], rtol=1e-6, atol=1e-8)
+    assert output.stats.evaluations > 0
+    assert not torch.allclose(along[0], along[-1])
+
+
+def test_what_waits_says_so() -> None:
+    steps = Scheme(RK4(), ConstantSteps(0.5))
+    assert not model_of("gde", steps).waits
+    assert not cgnn(FRAME, scheme=steps, time=1.0, mixing=False).waits
+    assert cgnn(FRAME, scheme=steps, time=1.0, mixing=True).waits
+    assert model_of("gode", EXACT).waits
+
+
+def test_time_must_be_positive() -> None:
+    with pytest.raises(ValueError, match=r"GraphODE needs a positive, finite terminal `time`; got 0"):
+        gde(FRAME, scheme=EXACT, time=0.0)
+
+
+def test_normalised_weights_of_the_dense_matrix_are_those_on_the_edges() -> None:
+    edges = crooked()
+    torch.testing.assert_close(dense(symmetric(edges, torch.float64), edges), adjacency(edges))
