@@ -9,7 +9,7 @@ from checks import crooked, dense
 from beltrami.data import CATALOGUE, PROTOCOLS
 from beltrami.errors import UnknownName
 from beltrami.experiment import RECIPES, RunConfig, parse, recipe
-from beltrami.experiment.build import build_encoding, build_model, build_training
+from beltrami.experiment.build import build_classifier, build_encoding, build_model, build_training
 from beltrami.experiment.mesh import build_stencil
 from beltrami.experiment.recipe import DATASETS, REWIRED_SETTINGS
 from beltrami.experiment.run import COMPONENTS
@@ -28,9 +28,10 @@ def test_recipe_is_complete(name: str, dataset: str) -> None:
     assert config.data.protocol in PROTOCOLS
     assert config.data.component in COMPONENTS
     positions = 0 if build_encoding(config.position) is None else 5
-    model = build_model(config, features=4, positions=positions, num_classes=CATALOGUE[dataset].classes)
-    assert model.xi.linear.out_features == CATALOGUE[dataset].classes
-    assert (model.phi is None) == (positions == 0)
+    model = build_classifier(config, features=4, positions=positions, num_classes=CATALOGUE[dataset].classes)
+    assert model.num_classes == CATALOGUE[dataset].classes
+    pos = torch.zeros(6, positions) if positions else None
+    assert model(torch.zeros(6, 4), crooked(), pos).shape == (6, CATALOGUE[dataset].classes)
     assert build_training(config.train).epochs == config.train.epochs
 
 
@@ -100,7 +101,7 @@ def test_paper_s_protocol_is_the_default_of_its_datasets() -> None:
 
 
 def test_unknown_recipe_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: blend, blend-knn"):
+    with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: .*, blend, blend-knn"):
         recipe("blnd", "cora")
 
 

@@ -29,12 +29,13 @@ from beltrami.experiment.config import (
 )
 from beltrami.experiment.mesh import build_stencil, thinned
 from beltrami.experiment.name import named
+from beltrami.experiment.rival import build_rival
 from beltrami.experiment.stepping import EXPONENTIAL, build_scheme
 from beltrami.flow import BeltramiFlow, Cost, Flow, HyperbolicFlow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
 from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
-from beltrami.model import BLEND, Decoder, Encoder, Evolution
+from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution
 from beltrami.position import (
     PPR,
     DeepWalk,
@@ -117,8 +118,14 @@ def build_costs(config: FlowConfig) -> list[Cost]:
     return [*costs, JacobianNorm(config.jacobian)] if config.jacobian else costs
 
 
+def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
+    """BLEND or the competitor of a configuration, for inputs of these widths; ``positions`` 0 for none."""
+    build = build_model if config.model.kind == "blend" else build_rival
+    return build(config, features=features, positions=positions, num_classes=num_classes)
+
+
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
-    """The model of a configuration for inputs of these widths; ``positions`` 0 for none."""
+    """The BLEND of a configuration for inputs of these widths; ``positions`` 0 for none."""
     _check_exponential(config)
     joint = Joint(config.model.pos if positions else 0, config.model.feat)
     ball = build_metric(config.flow)
@@ -155,7 +162,7 @@ def check_settings(config: RunConfig) -> None:
     """Refuse settings that name nothing or fit nothing, before any data are read."""
     located = build_encoding(config.position) is not None or config.position.file is not None
     with seeded(0):  # the caller's random state is not ours to spend
-        build_model(config, features=1, positions=int(located), num_classes=2)
+        build_classifier(config, features=1, positions=int(located), num_classes=2)
     build_training(config.train)
 
 

@@ -43,7 +43,12 @@ class PositionConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Widths of the joint coordinates, ``pos`` = d' and ``feat`` = d, and the regularisation around the flow."""
+    """Widths of the joint coordinates, ``pos`` = d' and ``feat`` = d, and the regularisation around the flow.
+
+    ``kind``: blend, or the name of a competitor. Of a competitor the settings ``baseline``, ``dropout`` and
+    ``input_dropout`` count, ``position`` (positions stand beside the features), ``stencil`` where it sees the graph
+    alone, and ``scheme`` where it is an equation; not the rest of this group, ``diffusivity`` and ``flow``.
+    """
 
     pos: int = 16
     feat: int = 64
@@ -52,6 +57,25 @@ class ModelConfig:
     input_dropout: float = 0.5
     node_dropout: float = 0.0
     batch_norm: bool = False
+    kind: str = "blend"
+
+
+@dataclass(frozen=True)
+class BaselineConfig:
+    """The network of a competitor: hidden channels ``width``, of all heads together, and ``depth`` layers.
+
+    ``heads``, ``out_heads``, ``attention_dropout``: of gat. ``kernels``: of monet. ``steps``: dimension of the Krylov
+    space of lanczosnet and adalanczosnet. ``mixing``: whether cgnn mixes channels.
+    """
+
+    width: int = 64
+    depth: int = 2
+    heads: int = 8
+    out_heads: int = 1
+    attention_dropout: float = 0.6
+    kernels: int = 2
+    steps: int = 20
+    mixing: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,6 +196,7 @@ class RunConfig:
     data: DataConfig = field(default_factory=DataConfig)
     position: PositionConfig = field(default_factory=PositionConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    baseline: BaselineConfig = field(default_factory=BaselineConfig)
     diffusivity: DiffusivityConfig = field(default_factory=DiffusivityConfig)
     flow: FlowConfig = field(default_factory=FlowConfig)
     stencil: StencilConfig = field(default_factory=StencilConfig)

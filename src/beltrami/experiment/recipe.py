@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from beltrami.data import CATALOGUE
 from beltrami.errors import UnknownName
+from beltrami.experiment.competitor import COMPETITORS
 from beltrami.experiment.config import (
     DataConfig,
     DiffusivityConfig,
@@ -157,7 +158,12 @@ def blend_knn(dataset: str) -> RunConfig:
     return override(config, REWIRED_SETTINGS.get(dataset, ()))
 
 
-RECIPES: dict[str, Callable[[str], RunConfig]] = {"blend": blend, "blend-knn": blend_knn, "uniform": uniform}
+RECIPES: dict[str, Callable[[str], RunConfig]] = {
+    "blend": blend,
+    "blend-knn": blend_knn,
+    "uniform": uniform,
+    **COMPETITORS,
+}
 
 
 def recipe(

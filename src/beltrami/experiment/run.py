@@ -11,7 +11,7 @@ from beltrami.data import Dataset, Progress, Split, load, make_split
 from beltrami.data.position import cached
 from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
 from beltrami.errors import DataError, UnknownName
-from beltrami.experiment.build import build_encoding, build_model, build_training, check_settings
+from beltrami.experiment.build import build_classifier, build_encoding, build_training, check_settings
 from beltrami.experiment.config import PositionConfig, RunConfig
 from beltrami.experiment.pin import pin
 from beltrami.experiment.setting import read_config
@@ -54,7 +54,7 @@ class Problem:
     def model(self, config: RunConfig) -> Classifier:
         """A fresh model for this problem, from the random state as it is."""
         positions = 0 if self.pos is None else self.pos.shape[1]
-        return build_model(
+        return build_classifier(
             config, features=self.x.shape[1], positions=positions, num_classes=self.dataset.num_classes
         ).to(self.edges.device)
 
