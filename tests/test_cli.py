@@ -242,6 +242,15 @@ def test_trained_run_leaves_its_files_and_evaluates_to_the_same_accuracy(beltram
 
 
 @pytest.mark.slow
+def test_competitor_is_trained_and_read_back_as_any_other(beltrami: Beltrami) -> None:
+    trained = beltrami("train", "digits", "--recipe", "gcn", "--set", "train.epochs=2", "--out", "here")
+    assert (trained.code, trained.err) == (0, "")
+    assert re.search(r"terminal time +none, at epoch \d of 2", trained.out), trained.out
+    evaluated = beltrami("evaluate", "here")
+    assert (evaluated.code, evaluated.out.splitlines()[-1]) == (0, "as recorded")
+
+
+@pytest.mark.slow
 def test_run_without_out_goes_to_a_folder_of_its_own_and_may_be_compared(beltrami: Beltrami, tmp_path: Path) -> None:
     settings = ["--set", "train.epochs=1", "--set", "train.time_multiple=1"]
     outcome = beltrami("train", "--recipe", "uniform", "--split-seed", "5", "--compare", *settings)

@@ -1,5 +1,6 @@
 """The terminal shows the accuracy first, and nothing at all where nobody watches."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,11 @@ def test_summary_begins_with_the_test_accuracy(capsys: pytest.CaptureFixture[str
     ):
         assert fact in out
     assert "LabelSpreading" not in out
+
+
+def test_summary_of_a_model_without_time_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    summary(replace(RESULT, best_time=0.0), folder=Path("runs"))
+    assert "none, at epoch 61 of 100" in capsys.readouterr().out
 
 
 def test_summary_sets_label_spreading_beside_it(capsys: pytest.CaptureFixture[str]) -> None:

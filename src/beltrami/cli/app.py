@@ -28,7 +28,10 @@ def train(
         str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="[DATASET]")
     ] = "digits",
     recipe: Annotated[
-        str, typer.Option(help="Which settings to start from: blend, blend-knn or uniform.", metavar="NAME")
+        str,
+        typer.Option(
+            help="Which settings to start from: blend, blend-knn, uniform, or a competitor's.", metavar="NAME"
+        ),
     ] = "blend",
     split: Annotated[
         str | None,
@@ -69,6 +72,9 @@ def train(
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
 
     - `beltrami train citeseer --recipe blend-knn`
+
+    - `beltrami train cora --recipe gcn`, or gat, gat-ppr, monet, sage-mean, sage-maxpool, cgnn, gde, gode, lanczosnet,
+      adalanczosnet, grand
     """
     from beltrami.experiment import check_settings, override, pin, pose, run, save_run
     from beltrami.experiment import recipe as recipe_for

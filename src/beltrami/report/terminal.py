@@ -90,9 +90,10 @@ def catalogue(facts: Mapping[str, Facts], places: Mapping[str, Place]) -> None:
 
 def _facts(result: RunResult) -> dict[str, str]:
     split = result.split
+    chosen = f"{result.best_time:.3g}, by validation" if result.best_time else "none"
     return {
         "dataset": f"{result.dataset}, split {split['protocol']} {split['seed']} ({split['hash']})",
-        "terminal time": f"{result.best_time:.3g}, by validation, at epoch {result.best_epoch} of {result.epochs}",
+        "terminal time": f"{chosen}, at epoch {result.best_epoch} of {result.epochs}",
         "attention spread": f"{result.attention_spread:.3f}",
         "evaluations of f": f"{result.evaluations['forward']:,} forward, {result.evaluations['backward']:,} backward",
         "parameters": f"{result.parameters:,}",
