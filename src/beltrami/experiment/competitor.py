@@ -30,7 +30,7 @@ def _network(kind: str, stencil: StencilConfig, *, dropout: float = 0.5, train: 
     return RunConfig("", kind, model=model, stencil=stencil, scheme=STEPS, train=train)
 
 
-GAT = replace(_network("gat", LOOPS, dropout=0.6, train=replace(ADAM, lr=0.005)), baseline=BaselineConfig())
+GAT = _network("gat", LOOPS, dropout=0.6, train=replace(ADAM, lr=0.005))
 NETWORKS: dict[str, RunConfig] = {
     "gcn": _network("gcn", LOOPS),
     "gat": GAT,

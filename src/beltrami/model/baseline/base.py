@@ -60,20 +60,12 @@ class Baseline(Classifier):
         return Inputs(x, self.frame.stencil(torch.empty(n, 0, device=edges.device), edges))
 
 
-class Layered(Baseline):
-    r"""Layers one after the other with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`.
+class Timeless(Baseline):
+    """A competitor of a number of layers: it has no time, and its scores are the same at all times."""
 
-    Args:
-        frame: widths and the graph.
-        layers: in order; the last gives the class scores.
-        activation: :math:`\sigma`.
-    """
-
-    def __init__(
-        self, frame: Frame, layers: Sequence[Layer], *, activation: Callable[[Tensor], Tensor] = F.relu
-    ) -> None:
-        super().__init__(frame)
-        self.layers, self.activation = nn.ModuleList(layers), activation
+    @abstractmethod
+    def scores(self, inputs: Inputs) -> Tensor:
+        """Class scores of every node, (n, classes)."""
 
     @property
     def time(self) -> float:
@@ -88,7 +80,24 @@ class Layered(Baseline):
         return Output(logits, logits.new_zeros(()))
 
     def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
-        return at_all_times(self.scores(inputs), ts, nodes)
+        logits = self.scores(inputs) if nodes is None else self.scores(inputs)[nodes]
+        return logits.expand(len(ts), *logits.shape)
+
+
+class Layered(Timeless):
+    r"""Layers one after the other with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`.
+
+    Args:
+        frame: widths and the graph.
+        layers: in order; the last gives the class scores.
+        activation: :math:`\sigma`.
+    """
+
+    def __init__(
+        self, frame: Frame, layers: Sequence[Layer], *, activation: Callable[[Tensor], Tensor] = F.relu
+    ) -> None:
+        super().__init__(frame)
+        self.layers, self.activation = nn.ModuleList(layers), activation
 
     @torch.no_grad()
     def attention_spread(self, inputs: Inputs) -> float:
@@ -99,18 +108,11 @@ class Layered(Baseline):
         return float(first.relative_weights(inputs.x, inputs.edges).mean(-1).std(correction=0))
 
     def scores(self, inputs: Inputs) -> Tensor:
-        """Class scores of every node, (n, classes)."""
         first, *others = self.layers
         x: Tensor = first(inputs.x, inputs.edges)
         for layer in others:
             x = layer(self.activation(x), inputs.edges)
         return x
-
-
-def at_all_times(logits: Tensor, ts: Sequence[float], nodes: Tensor | None) -> Tensor:
-    """Class scores (n, classes) of a model without time, repeated for every time: (len(ts), n, classes)."""
-    chosen = logits if nodes is None else logits[nodes]
-    return chosen.expand(len(ts), *chosen.shape)
 
 
 def beside(x: Tensor | Sparse, pos: Tensor | Sparse) -> Tensor | Sparse:

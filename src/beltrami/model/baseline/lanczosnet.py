@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from beltrami.diffusivity import xavier
 from beltrami.graph import Both, Edges, Sparse, aggregate, squared_distance
 from beltrami.graph.edges import check_undirected
-from beltrami.model.baseline.base import Baseline, at_all_times
+from beltrami.model.baseline.base import Timeless
 from beltrami.model.baseline.filter import LONG, Filters, OfMatrix, OfValues
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.krylov import Krylov, lanczos
 from beltrami.model.baseline.weight import once, symmetric
-from beltrami.model.classifier import Inputs, Output
+from beltrami.model.classifier import Inputs
 from beltrami.model.coder import Encoder
 
 SHORT = (1, 2, 5, 7)  # powers of A that are taken as products
@@ -90,7 +90,7 @@ class Range(nn.Module):
         return out
 
 
-class LanczosNet(Baseline):
+class LanczosNet(Timeless):
     """Layers of :class:`Range` with ReLU in between, on one Krylov space for all.
 
     Args:
@@ -107,21 +107,6 @@ class LanczosNet(Baseline):
         self.kernel, self.steps = kernel, steps
         self.layers = nn.ModuleList(Range(a, b, filters(), dropout=share) for a, b, share in frame.layers)
 
-    @property
-    def time(self) -> float:
-        return 0.0
-
-    @property
-    def waits(self) -> bool:
-        return False
-
-    def run(self, inputs: Inputs) -> Output:
-        logits = self.scores(inputs)
-        return Output(logits, logits.new_zeros(()))
-
-    def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
-        return at_all_times(self.scores(inputs), ts, nodes)
-
     @torch.no_grad()
     def attention_spread(self, inputs: Inputs) -> float:
         """Of the matrix, beside that of GCN."""
@@ -129,7 +114,6 @@ class LanczosNet(Baseline):
         return float((a / symmetric(inputs.edges, a.dtype)).std(correction=0)) if len(a) else 0.0
 
     def scores(self, inputs: Inputs) -> Tensor:
-        """Class scores of every node, (n, classes)."""
         krylov = self.kernel(inputs.x, inputs.edges, steps=self.steps)
         first, *others = self.layers
         x: Tensor = first(inputs.x, krylov, inputs.edges)
