@@ -38,7 +38,9 @@ NETWORKS: dict[str, RunConfig] = {
     "monet": _network("monet", BARE),
     "sage-mean": _network("sage-mean", BARE),
     "sage-maxpool": _network("sage-maxpool", BARE),
-    "cgnn": replace(_network("cgnn", BARE), scheme=SchemeConfig("rk4", 10.0, dt=0.5)),
+    "cgnn": replace(
+        _network("cgnn", BARE), baseline=BaselineConfig(width=16), scheme=SchemeConfig("rk4", 10.0, dt=0.5)
+    ),
     "gde": _network("gde", LOOPS),
     "gode": _network("gode", LOOPS),
     "lanczosnet": _network("lanczosnet", LOOPS),
@@ -46,7 +48,21 @@ NETWORKS: dict[str, RunConfig] = {
 }
 """Each network on a graph of citations, as its authors trained it or near that."""
 
-SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {}
+DROPPED = ("model.dropout=0.8", "model.input_dropout=0.8")
+FEW_LABELS = (*DROPPED, "train.weight_decay=0.05")  # and many features
+SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("gcn", "cora"): (*DROPPED, "train.weight_decay=0.005"),
+    ("gcn", "citeseer"): FEW_LABELS,
+    ("gat", "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03"),
+    ("gat-ppr", "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03"),
+    ("monet", "citeseer"): FEW_LABELS,
+    ("sage-mean", "citeseer"): FEW_LABELS,
+    ("sage-maxpool", "citeseer"): FEW_LABELS,
+    ("gde", "citeseer"): FEW_LABELS,
+    ("gode", "citeseer"): FEW_LABELS,
+    ("lanczosnet", "citeseer"): FEW_LABELS,
+    ("adalanczosnet", "citeseer"): FEW_LABELS,
+}
 """Where validation preferred others, by network and dataset: settings as ``--set`` takes them."""
 
 GRAND = RunConfig(

@@ -1,6 +1,6 @@
 """GDE (Poli et al. 2019) and GODE (Zhuang et al. 2020), graph convolutions as the right-hand side of an equation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +10,7 @@ from beltrami.graph import Edges, Sparse
 from beltrami.model.baseline.base import Layer
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.gcn import Convolution
-from beltrami.model.baseline.ode import Bound, Field, GraphODE, Pointwise
-from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.baseline.ode import Bound, Field, GraphODE
 from beltrami.scheme import TimeStepping
 
 Activation = Callable[[Tensor], Tensor]
@@ -50,35 +49,32 @@ class Convolutions(Field):
 
 
 class Activated(Layer):
-    """Layers, each with an activation after it."""
+    """A layer with an activation after it."""
 
-    def __init__(self, layers: Sequence[Layer], activation: Activation) -> None:
+    def __init__(self, layer: Layer, activation: Activation) -> None:
         super().__init__()
-        self.layers, self.activation = nn.ModuleList(layers), activation
+        self.layer, self.activation = layer, activation
 
     def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
-        first, *others = self.layers
-        out = self.activation(first(x, edges))
-        for layer in others:
-            out = self.activation(layer(out, edges))
-        return out
+        return self.activation(self.layer(x, edges))
 
 
 def gde(frame: Frame, *, scheme: TimeStepping, time: float) -> GraphODE:
-    """Graph neural ODEs: between the two convolutions of a GCN, one that acts continuously."""
-    first = Activated([Convolution(frame.channels, frame.width, dropout=frame.input_dropout)], F.relu)
-    field = Convolutions(frame.width, depth=1, activation=torch.tanh)
-    last = Convolution(frame.width, frame.num_classes, dropout=frame.dropout)
-    return GraphODE(frame, first, field, last, scheme=scheme, time=time)
+    """Graph neural ODEs: between the two convolutions of a GCN, a third that acts continuously."""
+    return _between_convolutions(frame, 1, scheme, time)
 
 
 def gode(frame: Frame, *, scheme: TimeStepping, time: float) -> GraphODE:
-    """Graph ODEs: all of the graph is in the equation, whose right-hand side is a GCN; encoder and decoder see nodes.
+    """Graph ODEs: what acts continuously is a whole GCN, of as many layers as ``frame`` says.
 
     Its authors differentiate the steps taken (``Direct``). Their bijective blocks save memory; here ``Checkpointed``
     is there for that.
     """
-    first = Pointwise(Encoder(frame.channels, frame.width, dropout=frame.input_dropout))
-    field = Convolutions(frame.width, depth=frame.depth, activation=torch.tanh)
-    last = Pointwise(Decoder(frame.width, frame.num_classes, dropout=frame.dropout))
+    return _between_convolutions(frame, frame.depth, scheme, time)
+
+
+def _between_convolutions(frame: Frame, depth: int, scheme: TimeStepping, time: float) -> GraphODE:
+    first = Activated(Convolution(frame.channels, frame.width, dropout=frame.input_dropout), F.relu)
+    field = Convolutions(frame.width, depth=depth, activation=torch.tanh)
+    last = Convolution(frame.width, frame.num_classes, dropout=frame.dropout)
     return GraphODE(frame, first, field, last, scheme=scheme, time=time)
