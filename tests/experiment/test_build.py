@@ -260,6 +260,11 @@ def test_lists_of_names_are_those_the_refusals_give() -> None:
         (["diffusivity.heads=3"], r"multiple of `heads`; got width=8, heads=3"),
         (["model.dropout=1"], r"`dropout` must be at least 0 and below 1"),
         (["flow.kinetic=-1"], r"Kinetic needs `weight` at least 0"),
+        (["flow.storage=bfloat16"], r"`flow.storage` is of live flows"),
+        (
+            ["flow.frozen=false", "flow.storage=half", "scheme.solver=rk4", "scheme.dt=1"],
+            r"unknown flow.storage 'half'",
+        ),
         (["stencil.loops=-1"], r"Loops needs a positive `weight`"),
         (["stencil.kind=knn", "stencil.k=0"], r"KNN needs `k` at least 1"),
         (["stencil.kind=knn", "stencil.on=u"], r"`stencil.on=u` looks at positions and there are none"),

@@ -4,10 +4,10 @@ from functools import partial
 
 import pytest
 import torch
-from checks import GRAPHS, JOINT, LEARNED, NORMALISERS, crooked, make, normal, ragged
+from checks import GRAPHS, JOINT, LEARNED, NORMALISERS, crooked, crowd, make, normal, ragged
 from torch import Tensor
 
-from beltrami.diffusivity import Diffusivity, Gaussian, Paired, RandomWalk
+from beltrami.diffusivity import Diffusivity, Gaussian, Paired, RandomWalk, ScaledDot
 from beltrami.flow import BeltramiFlow, JacobianNorm
 from beltrami.flow.cost import Costed
 from beltrami.geometry import PoincareBall
@@ -97,3 +97,14 @@ def test_the_jacobian_cost_differentiates_twice_through_the_kernels(
 
 def test_fixed_weights_have_no_pair() -> None:
     assert not isinstance(RandomWalk(), Paired)
+
+
+def test_storage_is_told_to_the_kernel_and_changes_little(kernels: str) -> None:
+    edges = crowd().to(kernels)
+    torch.manual_seed(0)
+    diffusivity = ScaledDot(6, 8, heads=2).to(kernels)
+    z = normal(edges.num_nodes, 6).float().to(kernels)
+    full = BeltramiFlow(diffusivity).bind(z, edges)(0.0, z)
+    short = BeltramiFlow(diffusivity, storage=torch.bfloat16).bind(z, edges)(0.0, z)
+    error = float((short - full).detach().abs().max() / full.detach().abs().max())
+    assert 1e-6 < error < 2e-2

@@ -81,16 +81,13 @@ class Case:
 
 def settings(name: str) -> RunConfig:
     """The recipe's settings; positions are left out, since reading them is no part of the flow."""
-    config = recipe("blend", "computers" if name == "ogbn-arxiv" else name)
-    config = replace(config, dataset=name, position=replace(config.position, encoding="none"))
-    if name == "ogbn-arxiv":
-        config = replace(
-            config,
-            model=replace(config.model, feat=162),
-            diffusivity=replace(config.diffusivity, width=32, heads=2),
-            scheme=replace(config.scheme, time=3.676),
-        )
-    return config
+    config = recipe("blend", name)
+    width = config.model.feat + (config.model.pos if name == "ogbn-arxiv" else 0)  # there the state is as wide as ever
+    return replace(
+        config,
+        position=replace(config.position, encoding="none"),
+        model=replace(config.model, feat=width),
+    )
 
 
 def made_up(facts: Facts) -> Dataset:

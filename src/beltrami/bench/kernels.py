@@ -11,12 +11,16 @@ from beltrami.bench.clock import Clock, Work, copy_bandwidth
 from beltrami.bench.path import PATHS, going
 from beltrami.bench.report import Row
 from beltrami.graph import Edges, Pair, Rows, aggregate, attend, edge_dot
+from beltrami.train.capture import replayed
 
 CHANNELS, HEADS, WIDTH = 64, 4, 16
 
 
 def kernels(device: str, sizes: Sequence[str]) -> list[Row]:
-    """Seconds of each operation and of its derivative; bytes count a node's row once for each edge that reads it."""
+    """Seconds of each operation and of its derivative; bytes count a node's row once for each edge that reads it.
+
+    On a GPU ``recorded`` is ours as a CUDA graph, so that the device is timed and not the host, and its bytes count.
+    """
     bandwidth = copy_bandwidth(device)
     rows = []
     for size in sizes:
@@ -33,20 +37,23 @@ class _Operation:
         self.run, self.inputs = run, [x.requires_grad_() for x in inputs]
         self.bytes = {"forward": forward, "backward": backward}
 
-    def works(self, path: str) -> dict[str, Work]:
-        with going(path):
-            out = self.run(*self.inputs)
-        gradient = torch.randn_like(out)
+    def works(self, path: str, *, record: bool = False) -> dict[str, Work]:
+        """Forwards, and forwards and back."""
+        gradient = torch.randn_like(self.run(*self.inputs))
 
         def forward() -> object:
             with going(path), torch.no_grad():
                 return self.run(*self.inputs)
 
-        def backward() -> object:
-            with going(path):
-                return torch.autograd.grad(out, self.inputs, gradient, retain_graph=True)
+        def both() -> object:
+            with going(path), torch.enable_grad():
+                return torch.autograd.grad(self.run(*self.inputs), self.inputs, gradient)
 
-        return {"forward": forward, "backward": backward}
+        device = gradient.device
+        return {
+            "forward": replayed(forward, device=device, record=record),
+            "both": replayed(both, device=device, record=record),
+        }
 
 
 def _operations(edges: Edges) -> dict[str, _Operation]:
@@ -81,11 +88,16 @@ def _operations(edges: Edges) -> dict[str, _Operation]:
 
 
 def _measure(operation: _Operation, device: str, bandwidth: float) -> Row:
+    recorded = operation.works("ours", record=device.startswith("cuda"))
     works = {f"{path}_{way}": work for path in PATHS for way, work in operation.works(path).items()}
+    works |= {f"recorded_{way}": work for way, work in recorded.items()}
     taken = Clock(device, seconds=0.02).compare(works)
-    row: Row = {f"{name}_s": seconds for name, seconds in taken.items()}
+    row: Row = {}
+    for path in ("recorded", *PATHS):
+        forward, both = taken[f"{path}_forward"], taken[f"{path}_both"]
+        row |= {f"{path}_forward_s": forward, f"{path}_backward_s": max(both - forward, 1e-9)}  # a nanosecond: noise
     for way, moved in operation.bytes.items():
         row[f"{way}_gb"] = round(moved / 1e9, 4)
-        row[f"{way}_share_of_copy"] = round(moved / taken[f"ours_{way}"] / bandwidth, 3)
-        row[f"{way}_library_ratio"] = round(taken[f"ours_{way}"] / taken[f"library_{way}"], 3)
+        row[f"{way}_share_of_copy"] = round(moved / row[f"recorded_{way}_s"] / bandwidth, 3)
+        row[f"{way}_library_ratio"] = round(row[f"ours_{way}_s"] / row[f"library_{way}_s"], 3)
     return row | {"copy_gb_per_s": round(bandwidth / 1e9, 1)}

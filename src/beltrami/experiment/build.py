@@ -60,6 +60,7 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
+STORAGE = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive")
 ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None]] = {
     "none": lambda config, progress: None,
@@ -105,8 +106,12 @@ def build_flow(config: FlowConfig, diffusivity: Diffusivity, joint: Joint) -> Fl
         if config.frozen:
             raise ValueError("`flow.positions=hyperbolic` is a live flow: set `flow.frozen=false` too.")
         return HyperbolicFlow(diffusivity, joint, rate=rate, source=source)
-    flow = LinearFlow if config.frozen else BeltramiFlow
-    return flow(diffusivity, rate=rate, source=source)
+    if config.frozen:
+        if config.storage is not None:
+            raise ValueError("`flow.storage` is of live flows: set `flow.frozen=false` too, or leave it null.")
+        return LinearFlow(diffusivity, rate=rate, source=source)
+    storage = None if config.storage is None else named("flow.storage", config.storage, STORAGE)
+    return BeltramiFlow(diffusivity, rate=rate, source=source, storage=storage)
 
 
 def build_metric(config: FlowConfig) -> PoincareBall | None:

@@ -102,12 +102,14 @@ class FlowConfig:
     """The equation.
 
     ``positions``: flat, or hyperbolic for the live flow in the Poincaré ball. ``frozen``: attention at z(0), or live
-    at z(t). ``rate``: learnable alpha. ``source``: learnable beta z(0). ``kinetic``, ``jacobian``: the weights of the
+    at z(t). ``storage``: null, or bfloat16 or float16 for what a live flow gathers along edges on a GPU. ``rate``:
+    learnable alpha. ``source``: learnable beta z(0). ``kinetic``, ``jacobian``: the weights of the
     running costs.
     """
 
     positions: str = "flat"
     frozen: bool = True
+    storage: str | None = None
     rate: bool = True
     source: bool = False
     kinetic: float = 0.0

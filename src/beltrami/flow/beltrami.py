@@ -116,10 +116,17 @@ class BeltramiField(VectorField):
     r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the state itself."""
 
     def __init__(
-        self, diffusivity: Diffusivity, edges: Edges, *, alpha: Tensor | None = None, source: Tensor | None = None
+        self,
+        diffusivity: Diffusivity,
+        edges: Edges,
+        *,
+        alpha: Tensor | None = None,
+        source: Tensor | None = None,
+        storage: torch.dtype | None = None,
     ) -> None:
         self.diffusivity, self.edges, self.alpha, self.source = diffusivity, edges, alpha, source
-        self.anchored = diffusivity.normalise.anchored(edges)
+        self.storage = storage
+        self.idle = diffusivity.normalise.idle(edges)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -127,10 +134,11 @@ class BeltramiField(VectorField):
         return (*self.diffusivity.parameters(), *bound)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
-        dz = _average(self.diffusivity, z, self.edges) - self.anchored.to(z.dtype)[:, None] * z
-        if self.alpha is not None:
-            dz = self.alpha * dz
-        return dz if self.source is None else dz + self.source
+        average = _average(self.diffusivity, z, self.edges, self.storage)
+        dz = average - (z if self.idle is None else torch.where(self.idle[:, None], 0.0, z))
+        if self.alpha is None:
+            return dz if self.source is None else dz + self.source
+        return self.alpha * dz if self.source is None else torch.addcmul(self.source, self.alpha, dz)
 
 
 class BeltramiFlow(Flow):
@@ -145,15 +153,24 @@ class BeltramiFlow(Flow):
         diffusivity: the weights a.
         rate: learnable alpha, or None for one.
         source: learnable beta z(0), or None for none.
+        storage: a shorter type, such as ``torch.bfloat16``, in which what is gathered along edges is held where a
+            kernel of ours does it, on a GPU; None for the state's own. Sums are kept as long as ever.
     """
 
-    def __init__(self, diffusivity: Diffusivity, *, rate: Rate | None = None, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        diffusivity: Diffusivity,
+        *,
+        rate: Rate | None = None,
+        source: Source | None = None,
+        storage: torch.dtype | None = None,
+    ) -> None:
         super().__init__(diffusivity)
-        self.rate, self.source = rate, source
+        self.rate, self.source, self.storage = rate, source, storage
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BeltramiField:
         alpha, source = _scalars(self.rate, self.source, z if start is None else start)
-        return BeltramiField(self.diffusivity, edges, alpha=alpha, source=source)
+        return BeltramiField(self.diffusivity, edges, alpha=alpha, source=source, storage=self.storage)
 
 
 class LinearFlow(Flow):
@@ -186,9 +203,9 @@ def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tens
     return alpha, None if source is None else source(z0)
 
 
-def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges) -> Tensor:
+def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges, storage: torch.dtype | None) -> Tensor:
     """A(z) z, in one go where the score is a function of a dot product."""
     pair = diffusivity.pair(z) if isinstance(diffusivity, Paired) else None
     if pair is None:
         return aggregate(diffusivity(z, edges), z, edges)
-    return attend(pair, z, edges, normalise=diffusivity.normalise)
+    return attend(pair, z, edges, normalise=diffusivity.normalise, storage=storage)
