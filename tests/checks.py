@@ -14,6 +14,7 @@ from torch.func import functional_call
 
 from beltrami.diffusivity import (
     Additive,
+    Angle,
     Cosine,
     Diffusivity,
     ExpKernel,
@@ -38,6 +39,7 @@ DIFFUSIVITIES: dict[str, Make] = {
     "Pearson": lambda n, h, s: Pearson(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
     "ExpKernel": lambda n, h, s: ExpKernel(JOINT, 4 * h, heads=h, normalise=n, start=s),
     "Additive": lambda n, h, s: Additive(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
+    "Angle": lambda n, h, s: Angle(heads=h, normalise=n),
     "RandomWalk": lambda n, h, s: RandomWalk(n),
 }
 LEARNED = [name for name in DIFFUSIVITIES if name != "RandomWalk"]

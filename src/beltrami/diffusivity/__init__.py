@@ -1,6 +1,7 @@
 """Diffusivities: how strongly each edge diffuses."""
 
 from beltrami.diffusivity.additive import Additive
+from beltrami.diffusivity.angle import Angle
 from beltrami.diffusivity.base import Diffusivity, Paired, Start, constant, xavier
 from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
 from beltrami.diffusivity.fixed import RandomWalk
@@ -16,6 +17,7 @@ __all__ = [
     "ExpKernel",
     "Gaussian",
     "Additive",
+    "Angle",
     "RandomWalk",
     "Start",
     "xavier",

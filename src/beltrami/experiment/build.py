@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from beltrami.diffusivity import (
     Additive,
+    Angle,
     Cosine,
     Diffusivity,
     ExpKernel,
@@ -61,7 +62,7 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 STORAGE = {"bfloat16": torch.bfloat16, "float16": torch.float16}
-SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive")
+SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive", "angle")
 ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None]] = {
     "none": lambda config, progress: None,
     "ppr": lambda config, progress: PPR(restart=config.restart, top=config.top, progress=progress),
@@ -95,6 +96,7 @@ def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric
         "pearson": lambda: Pearson(joint.channels, config.width, **common),
         "exp-kernel": lambda: ExpKernel(joint, config.width, **common),
         "gaussian": lambda: Gaussian(joint, metric=metric, heads=config.heads, normalise=normalise),
+        "angle": lambda: Angle(heads=config.heads, normalise=normalise),
         "additive": lambda: Additive(joint.channels, config.width, **common),
     }
     return named("diffusivity.score", config.score, scores)()

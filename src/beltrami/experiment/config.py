@@ -82,7 +82,7 @@ class BaselineConfig:
 class DiffusivityConfig:
     """The weights a.
 
-    ``score``: uniform, scaled-dot, cosine, pearson, exp-kernel, gaussian or additive. ``link``: softmax or
+    ``score``: uniform, scaled-dot, cosine, pearson, exp-kernel, gaussian, additive or angle. ``link``: softmax or
     squareplus. ``over``: rows, columns or both. ``start``: xavier, or constant at ``start_value``. ``d_k``: null for
     the head's width.
     """
