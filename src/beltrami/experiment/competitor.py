@@ -52,12 +52,17 @@ DROPPED = ("model.dropout=0.8", "model.input_dropout=0.8")
 FEW_LABELS = (*DROPPED, "train.weight_decay=0.05")  # and many features
 SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
     ("gcn", "cora"): (*DROPPED, "train.weight_decay=0.005"),
+    ("monet", "cora"): (*DROPPED, "train.weight_decay=0.005"),
+    ("sage-mean", "cora"): (*DROPPED, "train.weight_decay=0.005"),
+    ("gat", "cora"): ("model.input_dropout=0.8", "train.weight_decay=0.005"),
+    ("gat-ppr", "cora"): ("model.input_dropout=0.8", "train.weight_decay=0.005"),
     ("gcn", "citeseer"): FEW_LABELS,
     ("gat", "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03"),
     ("gat-ppr", "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03"),
     ("monet", "citeseer"): FEW_LABELS,
     ("sage-mean", "citeseer"): FEW_LABELS,
     ("sage-maxpool", "citeseer"): FEW_LABELS,
+    ("cgnn", "citeseer"): ("model.dropout=0.6", "model.input_dropout=0.7", "train.weight_decay=0.05"),
     ("gde", "citeseer"): FEW_LABELS,
     ("gode", "citeseer"): FEW_LABELS,
     ("lanczosnet", "citeseer"): FEW_LABELS,
