@@ -22,6 +22,7 @@ from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
 from beltrami.scheme.pattern import Pattern
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
 from beltrami.scheme.solve import Scheme, solve
+from beltrami.scheme.symmetric import SymmetricEuler
 
 __all__ = [
     "solve",
@@ -38,6 +39,7 @@ __all__ = [
     "AdamsMoulton",
     "ImplicitEuler",
     "CrankNicolson",
+    "SymmetricEuler",
     "ConstantSteps",
     "PID",
     "Direct",
