@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from beltrami.cli.bench import bench
+from beltrami.cli.denoise import denoise
 from beltrami.cli.option import Device, check_device, check_folder
 from beltrami.cli.space import encode, rewire
 from beltrami.cli.study import study
@@ -125,6 +126,7 @@ app.command()(encode)
 app.command()(rewire)
 app.command()(bench)
 app.command()(study)
+app.command()(denoise)
 
 
 def main() -> None:

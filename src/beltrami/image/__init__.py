@@ -5,7 +5,7 @@ from beltrami.image.diffusion import Diffusion
 from beltrami.image.flow import Divergence, ImageFlow, InverseMetric, LaplaceBeltrami, Projected
 from beltrami.image.graph import PixelGraph
 from beltrami.image.grid import EIGHT, FOUR, disc
-from beltrami.image.noise import noise_level
+from beltrami.image.noise import matched_alpha, noise_level
 from beltrami.image.quality import psnr, ssim
 from beltrami.image.stepping import Explicit, Implicit, Stepping, evolve
 from beltrami.image.surface import Pullback, Surface, patches
@@ -30,6 +30,7 @@ __all__ = [
     "EIGHT",
     "disc",
     "noise_level",
+    "matched_alpha",
     "psnr",
     "ssim",
 ]

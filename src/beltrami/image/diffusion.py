@@ -34,9 +34,8 @@ class Diffusion:
         for offset, w in self.weights:
             here, there = ends(x, offset)
             flux = w * (there - here)
-            into, out_of = ends(dx, offset)
-            into += flux
-            out_of -= flux
+            ends(dx, offset)[0].add_(flux)
+            ends(dx, offset)[1].sub_(flux)
         return dx / self.mass
 
     @property

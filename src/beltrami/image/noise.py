@@ -5,6 +5,8 @@ from torch import Tensor
 
 from beltrami.image.grid import check_image
 
+STEEP = 3.0  # alpha times the noise: slopes of the noise's own size are steep, those of a third of it are not
+LEAST = 1.0 / 510.0  # half a step of 8 bits: nothing is less noisy than its rounding
 NORM = 6.0  # of the mask below: what it makes of white noise is six times as large
 MEDIAN = 0.6745  # of the absolute value of a standard normal
 
@@ -27,3 +29,12 @@ def noise_level(x: Tensor) -> float:
     rows = x[:, :-2] - 2 * x[:, 1:-1] + x[:, 2:]
     masked = rows[..., :-2] - 2 * rows[..., 1:-1] + rows[..., 2:]
     return float(torch.median(masked.abs())) / (NORM * MEDIAN)
+
+
+def matched_alpha(x: Tensor) -> float:
+    r"""The alpha of a surface whose edges stand out from the noise, :math:`3 / (\hat\sigma \sqrt{c})` for c channels.
+
+    With it and patches of 5 x 5 pixels, the time after which noise is gone and edges are not is about 6, for grey and
+    colour, whatever the noise.
+    """
+    return STEEP / (max(noise_level(x), LEAST) * x.shape[0] ** 0.5)

@@ -46,11 +46,16 @@ def ssim(x: Tensor, clean: Tensor) -> float:
 
 
 def _window(x: Tensor) -> Tensor:
-    """Averages under the Gaussian window, (c, h, w) -> (c, h - 10, w - 10)."""
-    k = torch.exp(-0.5 * (torch.arange(-REACH, REACH + 1, dtype=x.dtype, device=x.device) / SIGMA) ** 2)
-    k = k / k.sum()
-    x = torch.nn.functional.conv2d(x[:, None], k.view(1, 1, -1, 1))
-    return torch.nn.functional.conv2d(x, k.view(1, 1, 1, -1))[:, 0]
+    """Averages under the Gaussian window, (c, h, w) -> (c, h - 10, w - 10); shifted sums beat a convolution here."""
+    k = torch.exp(-0.5 * (torch.arange(-REACH, REACH + 1, dtype=torch.float64) / SIGMA) ** 2)
+    weights: list[float] = (k / k.sum()).tolist()
+    for dim in (1, 2):
+        inside = x.shape[dim] - 2 * REACH
+        total = weights[0] * x.narrow(dim, 0, inside)
+        for shift, weight in enumerate(weights[1:], start=1):
+            total.add_(x.narrow(dim, shift, inside), alpha=weight)
+        x = total
+    return x
 
 
 def _check(x: Tensor, clean: Tensor) -> None:
