@@ -1,6 +1,7 @@
 """The four flows of images: their discretisation by hand, their invariants, and the equation they converge to."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_grey_flows_converge_to_eq_3_at_second_order(kind: type[ImageFlow]) -> N
         inside = slice(h // 8, -h // 8)
         errors.append(float((found - expected)[inside, inside].abs().max()))
     assert errors[-1] < 1e-3
-    for coarse, fine in zip(errors, errors[1:], strict=False):
+    for coarse, fine in pairwise(errors):
         assert math.log2(coarse / fine) == pytest.approx(2.0, abs=0.25)
 
 

@@ -10,7 +10,7 @@ from beltrami.diffusivity import Gaussian
 from beltrami.flow import BeltramiFlow, LinearFlow
 from beltrami.graph.edges import check_undirected
 from beltrami.image import EIGHT, FOUR, PixelGraph, disc
-from beltrami.scheme import ConstantSteps, Dopri5, Euler, Exponential, PID, Scheme, solve
+from beltrami.scheme import PID, ConstantSteps, Dopri5, Euler, Exponential, Scheme, solve
 
 
 def noise(*shape: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from beltrami.image import (
     Surface,
     evolve,
 )
-from beltrami.scheme import RK4, ConstantSteps, Dopri5, ImplicitEuler, PID, Scheme, solve
+from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, ImplicitEuler, Scheme, solve
 
 BELTRAMI = LaplaceBeltrami(Surface(20.0, patch=3))
 FLOWS: list[ImageFlow] = [kind(Surface(2.0, 3)) for kind in (LaplaceBeltrami, Projected, Divergence, InverseMetric)]
@@ -105,7 +106,7 @@ def test_steppings_agree_with_the_live_flow_at_first_order(stepping: Stepping) -
         for n in (8, 16, 32)
     ]
     assert errors[0] < 0.05 * float((exact - x).norm())
-    for coarse, fine in zip(errors, errors[1:], strict=False):
+    for coarse, fine in pairwise(errors):
         assert coarse / fine == pytest.approx(2.0, abs=0.3)
 
 

@@ -24,7 +24,9 @@ def denoise(
     out: Annotated[Path, typer.Argument(help="The file to write, another than IN.", metavar="OUT")],
     alpha: Annotated[
         float | None,
-        typer.Option(help="Height of the surface; edges above 1/A are kept. By the image's noise if not given.", metavar="A"),
+        typer.Option(
+            help="Height of the surface; edges above 1/A are kept. By the image's noise if not given.", metavar="A"
+        ),
     ] = None,
     time: Annotated[float, typer.Option(help="How long to evolve.", metavar="T")] = 6.0,
     patch: Annotated[int, typer.Option(help="Side of the patches that see edges, odd; 1 for none.", metavar="K")] = 5,

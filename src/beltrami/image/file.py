@@ -4,7 +4,8 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,6 @@ from torch import Tensor
 
 from beltrami.errors import DataError
 from beltrami.image import png, tiff
-
-if TYPE_CHECKING:
-    import PIL.Image
 
 FORMAT = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tiff": "TIFF"}
 CARRIED = ("icc_profile", "exif", "dpi")  # what Pillow reads beside the pixels and can write again
@@ -122,7 +120,7 @@ def _pixels(picture: Picture) -> NDArray[Any]:
     return colours if picture.opacity is None else np.concatenate((colours, picture.opacity[..., None]), axis=-1)
 
 
-def _pillow() -> "PIL.Image":
+def _pillow() -> ModuleType:
     try:
         import PIL.Image
     except ImportError as error:

@@ -1,5 +1,7 @@
 """Noise: how much of it an image has."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -37,4 +39,4 @@ def matched_alpha(x: Tensor) -> float:
     With it and patches of 5 x 5 pixels, the time after which noise is gone and edges are not is about 6, for grey and
     colour, whatever the noise.
     """
-    return STEEP / (max(noise_level(x), LEAST) * x.shape[0] ** 0.5)
+    return STEEP / (max(noise_level(x), LEAST) * math.sqrt(x.shape[0]))

@@ -26,7 +26,9 @@ def decode(content: bytes) -> NDArray[Any]:
         raise
     except Exception as error:  # tifffile raises whatever a damaged file leads it to
         if "imagecodecs" in str(error):
-            raise DataError("its compression needs imagecodecs: pip install imagecodecs, or save it without.") from error
+            raise DataError(
+                "its compression needs imagecodecs: pip install imagecodecs, or save it without."
+            ) from error
         raise DataError("it is no image, or a damaged one.") from error
     pixels = np.atleast_3d(np.moveaxis(pixels, 0, -1) if page.axes == "SYX" else pixels)
     if pixels.ndim != 3 or pixels.shape[-1] > 4:

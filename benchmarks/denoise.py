@@ -1,0 +1,239 @@
+"""What the Beltrami flow makes of noisy images, beside filters of scikit-image; every method at its best settings.
+
+python benchmarks/denoise.py            measure, into results/image/denoise.json
+python benchmarks/denoise.py --write    put the tables into docs/images.md
+"""
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.ndimage
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from beltrami.image import (
+    Explicit,
+    ImageFlow,
+    InverseMetric,
+    LaplaceBeltrami,
+    Projected,
+    Surface,
+    bilateral,
+    evolve,
+    matched_alpha,
+    psnr,
+    ssim,
+)
+from beltrami.train import write_atomically
+
+ROOT = Path(__file__).parents[1]
+OUT, PAGE = ROOT / "results" / "image" / "denoise.json", ROOT / "docs" / "images.md"
+IMAGES = ("camera", "coins", "astronaut")  # all three come inside scikit-image
+SIGMA, SEED = 0.1, 0
+HOLD = 0.5  # how long the flows hold their metric in the search
+ALPHAS, PATCHES = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0), (1, 3, 5)
+Array = NDArray[np.float64]
+
+
+class Trial(NamedTuple):
+    """A method with its settings, and what it made of the image."""
+
+    method: str
+    settings: dict[str, float]
+    y: Tensor
+    seconds: float
+
+
+def main() -> None:
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(1)
+    result = {
+        "command": "python benchmarks/denoise.py",
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": {name: version(name) for name in ("torch", "numpy", "scipy", "scikit-image", "pillow")},
+        "noise": f"normal, sigma {SIGMA}, numpy's default_rng({SEED}), not clipped; every result is clipped to [0, 1]",
+        "choice": "of each method the settings of largest PSNR on its grid, found with the clean image",
+        "impulse": impulse(),
+        "megapixel": megapixel(),
+        "rows": [row for image in IMAGES for row in measure(image)],
+    }
+    write_atomically(OUT, (json.dumps(result, indent=2) + "\n").encode())
+
+
+def measure(name: str) -> Iterator[dict[str, Any]]:
+    """A row a method."""
+    from skimage import data
+
+    clean = np.atleast_3d(getattr(data, name)().astype(np.float64) / 255)
+    noisy = clean + SIGMA * np.random.default_rng(SEED).standard_normal(clean.shape)
+    truth, x = tensor(clean), tensor(noisy)
+    searches = [[Trial("noisy", {}, x, 0.0)], *(filtered(noisy, *rival) for rival in rivals())]
+    searches += [flowing(x, kind) for kind in (LaplaceBeltrami, InverseMetric, Projected)]
+    for trials in (*searches, [as_it_comes(x)]):
+        best = max(((psnr(t.y.clamp(0, 1), truth), t) for t in trials), key=lambda pair: pair[0])
+        row = {"image": name, "method": best[1].method, "settings": best[1].settings, "psnr": round(best[0], 3)}
+        row |= {"ssim": round(ssim(best[1].y.clamp(0, 1), truth), 4), "seconds": round(best[1].seconds, 2)}
+        print(row, flush=True)
+        yield row
+
+
+def filtered(x: Array, method: str, run: Callable[..., Array], settings: list[dict[str, float]]) -> Iterator[Trial]:
+    """What somebody's filter makes of the image at all of its settings."""
+    for chosen in settings:
+        began = time.perf_counter()
+        y = np.atleast_3d(run(x, **chosen))
+        yield Trial(method, chosen, tensor(y), time.perf_counter() - began)
+
+
+def flowing(x: Tensor, kind: type[LaplaceBeltrami | InverseMetric | Projected]) -> Iterator[Trial]:
+    """What a flow makes of the image for every surface and at every time, until nothing of the noise is left."""
+    for alpha, patch in product(ALPHAS, PATCHES):
+        flow: ImageFlow = kind(Surface(alpha, patch))
+        y, began, steps = x, time.perf_counter(), round(min(20.0, 2.0 + (alpha * x.shape[0] ** 0.5 / 10) ** 2) / HOLD)
+        for k in range(1, steps + 1):
+            y = evolve(y, flow, time=HOLD, stepping=Explicit(HOLD))
+            settings = {"alpha": alpha, "patch": patch, "time": k * HOLD, "hold": HOLD}
+            yield Trial(type(flow).__name__, settings, y, time.perf_counter() - began)
+
+
+def as_it_comes(x: Tensor) -> Trial:
+    """What `beltrami denoise` does, which has no clean image to look at."""
+    began = time.perf_counter()
+    surface = Surface(matched_alpha(x), 5)
+    y = evolve(x, LaplaceBeltrami(surface), time=6.0, stepping=Explicit())
+    settings = {"alpha": round(surface.alpha, 2), "patch": 5, "time": 6.0, "hold": 1.0}
+    return Trial("LaplaceBeltrami, no search", settings, y, time.perf_counter() - began)
+
+
+def rivals() -> list[tuple[str, Callable[..., Array], list[dict[str, float]]]]:
+    """Filters that are not flows, with the settings among which the best is looked for."""
+    from skimage.restoration import denoise_nl_means, denoise_tv_chambolle
+
+    def gaussian(x: Array, sigma: float) -> Array:
+        return np.asarray(scipy.ndimage.gaussian_filter(x, (sigma, sigma, 0.0), mode="reflect"))
+
+    def tv(x: Array, weight: float) -> Array:
+        return np.asarray(denoise_tv_chambolle(x, weight=weight, eps=1e-5, max_num_iter=500, channel_axis=-1))
+
+    def means(x: Array, h: float, patch_size: int) -> Array:
+        options = {"patch_size": patch_size, "patch_distance": 7, "fast_mode": True, "sigma": SIGMA}
+        return np.asarray(denoise_nl_means(x, h=h, channel_axis=-1, **options))
+
+    def ours(x: Array, colour: float, plane: float) -> Array:
+        y = bilateral(tensor(x), time=plane**2 / 2, alpha=plane / colour, radius=int(3 * plane))
+        return y.permute(1, 2, 0).double().numpy()
+
+    colours, planes = (0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5), (1.0, 1.5, 2.0, 2.5)
+    return [
+        ("Gaussian", gaussian, grid(sigma=(0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4))),
+        ("bilateral, scikit-image", theirs, grid(colour=colours, plane=planes)),
+        ("bilateral, eq. (6)", ours, grid(colour=colours, plane=planes)),
+        ("total variation", tv, grid(weight=(0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.15, 0.2))),
+        ("non-local means", means, grid(h=(0.04, 0.05, 0.06, 0.07, 0.08, 0.1), patch_size=(3, 5, 7))),
+    ]
+
+
+def theirs(x: Array, colour: float, plane: float) -> Array:
+    """scikit-image's bilateral filter. Its table of colours begins at 0: lifted by one, none is lost."""
+    from skimage.restoration import denoise_bilateral
+
+    options = {"sigma_color": colour, "sigma_spatial": plane, "bins": 100_000, "mode": "symmetric"}
+    y = denoise_bilateral(x + 1.0 if x.shape[-1] > 1 else x[..., 0] + 1.0, channel_axis=_channels(x), **options)
+    return np.asarray(y) - 1.0
+
+
+def impulse() -> dict[str, list[float]]:
+    """What both bilateral filters make of the middle of one pixel's row, colours counting for nothing: a Gaussian."""
+    x = np.full((15, 15, 1), 0.5)
+    x[7, 7] = 0.6
+    one = np.atleast_3d(theirs(x, 100.0, 1.0))[7, 4:11, 0]
+    other = bilateral(tensor(x), time=0.5, alpha=0.01, radius=3)[0, 7, 4:11].double().numpy()
+    made = {"bilateral, scikit-image": one, "bilateral, eq. (6)": other}
+    return {name: [round(float(value), 4) for value in (row - 0.5) / 0.1] for name, row in made.items()}
+
+
+def megapixel() -> dict[str, Any]:
+    """The command line on a colour image of 1024 x 1024 pixels, the whole process, on two threads."""
+    from PIL import Image
+    from skimage import data
+
+    clean = np.tile(data.astronaut(), (2, 2, 1))
+    noisy = clean / 255 + SIGMA * np.random.default_rng(SEED).standard_normal(clean.shape)
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    runs = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder) / "in.png", Path(folder) / "out.png"
+        Image.fromarray(np.rint(255 * noisy.clip(0, 1)).astype(np.uint8)).save(source)
+        for _ in range(3):
+            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            command = [sys.executable, "-m", "beltrami", "denoise", str(source), str(out)]
+            subprocess.run(command, env=environment, check=True, capture_output=True)
+            seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            runs.append({"seconds": round(seconds, 2), "cpu_seconds": round(used, 2), "load": os.getloadavg()[0]})
+    return {"command": "beltrami denoise in.png out.png", "threads": 2, "runs": runs}
+
+
+def grid(**values: Sequence[float]) -> list[dict[str, float]]:
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+def tensor(x: Array) -> Tensor:
+    """(h, w, c) -> (c, h, w), single precision."""
+    return torch.from_numpy(x.astype(np.float32)).permute(2, 0, 1).contiguous()
+
+
+def tables() -> tuple[str, str]:
+    """PSNR and SSIM of every method on every image, and the settings that did it."""
+    rows = json.loads(OUT.read_text())["rows"]
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    found = {(row["method"], row["image"]): row for row in rows}
+    head = ("method", *IMAGES)
+    quality = [(m, *(f"{found[m, i]['psnr']:.2f} / {found[m, i]['ssim']:.3f}" for i in IMAGES)) for m in methods]
+    settings = [(m, *(_settings(found[m, i]["settings"]) for i in IMAGES)) for m in methods[1:]]
+    return _markdown(head, quality), _markdown(head, settings)
+
+
+def filled(text: str) -> str:
+    """The page with both tables between their marks made anew."""
+    for name, made in zip(("quality", "settings"), tables(), strict=True):
+        before, mark, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"\n<!-- /{name} -->")
+        if not (mark and end):
+            raise ValueError(f"{PAGE.name} has no place for the table {name!r}: put <!-- {name} --> and its end there.")
+        text = before + mark + made + end + after
+    return text
+
+
+def _settings(chosen: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in chosen.items() if name != "hold")
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows))
+
+
+def _channels(x: Array) -> int | None:
+    return -1 if x.shape[-1] > 1 else None
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(filled(PAGE.read_text()))
+    else:
+        main()
