@@ -14,6 +14,7 @@ class ImageFlow(ABC):
     """A flow of images. It is itself the vector field f(t, x) with the metric taken at x; ``freeze`` holds it fixed.
 
     All channels follow the same diffusion, and all of them make the metric: that is what aligns their gradients.
+    Whatever the image and alpha, the rate of the diffusion is at most eight, so that explicit steps need not be short.
     """
 
     surface: Surface
@@ -86,8 +87,7 @@ class InverseMetric(ImageFlow):
 
     .. math:: \frac{\partial x}{\partial t} = \mathrm{div}(G^{-1} \nabla x)
 
-    Conserves the mean of every channel, and no pixel moves faster than on the plane. The best of the four at removing
-    noise (docs/images.md).
+    Conserves the mean of every channel. The best of the four at removing noise (docs/images.md).
     """
 
     surface: Surface
