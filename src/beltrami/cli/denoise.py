@@ -74,9 +74,9 @@ def denoise(
         x = picture.x.to(where)
         surface = Surface(matched_alpha(x) if alpha is None else alpha, patch)
         y = evolve(x, LaplaceBeltrami(surface), time=time, stepping=steppings[scheme]).clamp(0.0, 1.0)
-        pictures = (picture.with_colours(y), comparison(x, y, surface))
+        pictures = [picture.with_colours(y)] + ([comparison(x, y, surface)] if compare else [])
     seconds = clock.perf_counter() - began
-    for path, content in zip(places, pictures, strict=False):
+    for path, content in zip(places, pictures, strict=True):
         write_atomically(path, encode(content, path))
     denoised(picture.x, y.cpu(), surface, clean=truth, seconds=seconds, paths=places)
 

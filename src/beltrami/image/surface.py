@@ -68,18 +68,20 @@ class Surface:
     def pullback(self, x: Tensor) -> Pullback:
         """G at every pixel."""
         check_image(x)
-        down, right = (_difference(x, offset) for offset in (DOWN, RIGHT))
-        down, right = F.pad(down, (0, 0, 1, 1)), F.pad(right, (1, 1))
-        up, left, down, right = down[:, :-1], right[..., :-1], down[:, 1:], right[..., 1:]
+        down, right = (_difference(x, offset).square().sum(0) for offset in (DOWN, RIGHT))
+        wide = F.pad(x[None], (1, 1, 1, 1), mode="replicate")[0]
+        central = wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1], wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2]
         products = torch.stack(
             (
-                0.5 * (up.square() + down.square()).sum(0),
-                0.25 * ((up + down) * (left + right)).sum(0),
-                0.5 * (left.square() + right.square()).sum(0),
+                0.5 * (F.pad(down, (0, 0, 1, 0)) + F.pad(down, (0, 0, 0, 1))),
+                0.25 * (central[0] * central[1]).sum(0),
+                0.5 * (F.pad(right, (1, 0)) + F.pad(right, (0, 1))),
             )
         )
         if self.patch > 1:
-            products = F.avg_pool2d(products, self.patch, 1, self.patch // 2, count_include_pad=False)
+            k, reach = self.patch, self.patch // 2
+            products = F.avg_pool2d(products, (k, 1), 1, (reach, 0), count_include_pad=False)
+            products = F.avg_pool2d(products, (1, k), 1, (0, reach), count_include_pad=False)
         g11, g12, g22 = self.alpha**2 * products
         return Pullback(1 + g11, g12, 1 + g22)
 
