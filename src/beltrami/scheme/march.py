@@ -86,12 +86,13 @@ class _Watch:
         self.dtype = torch.promote_types(y0.dtype, torch.float32)  # half precision could not hold a sum
 
     def add(self, t: float, y: Tensor) -> None:
-        self.times.append(t)
-        self.sums.append(y.detach().sum(dtype=self.dtype))
+        if not unseen(y):
+            self.times.append(t)
+            self.sums.append(y.detach().sum(dtype=self.dtype))
 
     def check(self, scheme: "Scheme") -> None:
         """Wait for the device, once, and refuse what was not finite."""
-        if not self.sums or unseen(self.sums[0]):
+        if not self.sums:
             return
         finite = torch.isfinite(torch.stack(self.sums)).tolist()
         if not all(finite):
