@@ -6,6 +6,7 @@ with is written as loops over plain numbers, straight from the equations.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ from beltrami.diffusivity import (
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
 from beltrami.position import PPR, DeepWalk, Encoding, Heat, Hyperbolic, LaplacianEigenvectors, ReturnProbabilities
+from beltrami.scheme import Pattern
 from beltrami.stencil import Charted, Isolated, Keep, Loops, Stencil, Symmetric, Threshold, TopK, WhileTraining
 
 JOINT = Joint(2, 3)
@@ -106,6 +108,30 @@ def bare() -> Edges:
 
 
 GRAPHS = {"kite": kite(), "ragged": ragged(), "weighted": ragged(weighted=True), "bare": bare()}
+
+
+@dataclass(frozen=True)
+class Full(Pattern):
+    """Matrices with all their entries, (runs, n, n)."""
+
+    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: tuple[float, Tensor] | None) -> None:
+        out.copy_(factor * a @ y + (before[0] * before[1] if before else 0))
+
+    def pull(
+        self,
+        out: Tensor,
+        a: Tensor,
+        p: Tensor,
+        *,
+        factor: float,
+        before: tuple[float, Tensor] | None,
+        given: tuple[Tensor, Tensor],
+        across: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        self.advance(out, a.mT, p, factor=factor, before=before)
+        out += given[0][:, None, None] * given[1]
+        if across is not None:
+            across[1].add_(p @ across[0].mT, alpha=factor)
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from beltrami.data import Dataset, Place, available, load, undirected
 from beltrami.graph import pieces
 from beltrami.graph.ops import backend
+from beltrami.scheme import combination
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels then run on the CPU, slowly
@@ -49,6 +50,8 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("beltrami.graph.ops.kernels.task.TILE", 16)
     monkeypatch.setattr("beltrami.graph.ops.kernels.forward.CARRIED", 4)  # one head of four channels
     monkeypatch.setattr(backend, "has_kernel", lambda _: True)
+    monkeypatch.setattr("beltrami.scheme.combining.TILE", 16)
+    monkeypatch.setattr(combination, "has_kernel", lambda _: True)
     where: str = request.param
     return where
 

@@ -12,8 +12,9 @@ from toy import small_blend, two_cliques
 
 from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow, Rate, Source
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
+from beltrami.graph.ops import backend
 from beltrami.model import Evolution
-from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
+from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, combination, side_by_side, solve
 from beltrami.scheme.series import mean_norm
 from beltrami.stencil import KNN
 
@@ -61,10 +62,18 @@ def test_products_are_those_of_the_matrix(edges: Edges, normalise: Normaliser) -
     z, other = normal(edges.num_nodes, 5), normal(edges.num_nodes, 5, seed=1)
     f = bound_to(edges, normalise, z)
     b = matrix(f).detach()
-    torch.testing.assert_close(f.product(z), b @ z)
-    torch.testing.assert_close(f.transposed(z), b.T @ z)
-    each = [torch.dot(other[i], z[j]) for i, j in zip(edges.i.tolist(), edges.j.tolist(), strict=True)]
-    torch.testing.assert_close(f.outer(other, z), torch.stack(each) if each else torch.zeros(0).double())
+    out, pulled, sums = (
+        torch.empty(1, *z.shape).double(),
+        torch.empty(1, *z.shape).double(),
+        torch.zeros_like(f.a)[None],
+    )
+    a, y, p, half = f.a.detach()[None], z[None], other[None], torch.full((1,), 0.5).double()
+    f.pattern.advance(out, a, y, factor=2.0, before=(-1.0, p))
+    torch.testing.assert_close(out[0], 2 * b @ z - other)
+    f.pattern.pull(pulled, a, p, factor=2.0, before=(-1.0, p), given=(half, y), across=(y, sums))
+    torch.testing.assert_close(pulled[0], 2 * b.T @ other - other + 0.5 * z)
+    each = [2 * torch.dot(other[i], z[j]) for i, j in zip(edges.i.tolist(), edges.j.tolist(), strict=True)]
+    torch.testing.assert_close(sums[0], torch.stack(each) if each else torch.zeros(0).double())
     assert f.alpha is not None
     assert f.source is not None
     torch.testing.assert_close(f(0.0, z), f.alpha * (b @ z - z) + f.source)
@@ -208,3 +217,38 @@ def test_without_a_look_the_sum_keeps_its_tolerance(normalise: Normaliser, rtol:
 def test_edges_know_whether_all_are_mutual() -> None:
     assert kite().mutual
     assert not ragged().mutual
+
+
+@pytest.mark.parametrize(("shared", "ts"), [(False, (0.0, 1.0)), (True, (0.0, 0.2, 0.5))], ids=["own", "shared"])
+def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
+    kernels: str, shared: bool, ts: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values and gradients, beside a node that stands still."""
+    edges = Edges.build(kite().with_loops(1.0).edge_index, num_nodes=5)
+    idle, z, rates = torch.tensor([False] * 4 + [True]), normal(2, 5, 3), torch.tensor([0.3, 0.9]).double()
+    a = torch.stack([Rows()(normal(edges.num_edges, 1, seed=seed), edges)[:, 0] for seed in (1, 2)])
+    which = [0, 0] if shared else [0, 1]
+
+    def ends(z: Tensor, a: Tensor, rate: Tensor) -> Tensor:
+        field = LinearField(a, edges.to(z.device), idle=idle.to(z.device), alpha=rate, norm=math.inf)
+        return solve(field, z, ts, Exponential(0.0, 1e-11)).ys
+
+    def alone(z: Tensor, a: Tensor, rates: Tensor) -> Tensor:
+        return torch.stack([ends(z[r], a[which[r]], rates[r]) for r in range(2)])
+
+    def together(z: Tensor, a: Tensor, rates: Tensor) -> Tensor:
+        return torch.func.vmap(ends, in_dims=(0, None if shared else 0, 0))(z, a[0] if shared else a, rates)
+
+    def derivatives(run: Callable[..., Tensor], where: str) -> list[Tensor]:
+        inputs = [x.to(where, copy=True).requires_grad_() for x in (z, a, rates)]
+        ys = run(*inputs)
+        return [x.cpu() for x in (ys.detach(), *torch.autograd.grad((ys[:, 1:].sin() + ys[:, 1:]).sum(), inputs))]
+
+    monkeypatch.setattr(side_by_side, "apart", lambda y: False)
+    found = derivatives(alone, kernels), derivatives(together, kernels)
+    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    monkeypatch.setattr(combination, "has_kernel", lambda _: False)
+    wanted = derivatives(alone, "cpu")
+    for way in found:
+        for x, y in zip(way, wanted, strict=True):
+            torch.testing.assert_close(x, y, atol=1e-10, rtol=0)

@@ -14,6 +14,7 @@ from triton.compiler import ASTSource
 
 from beltrami.graph import (
     Both,
+    Edges,
     Leaky,
     Pair,
     Rows,
@@ -27,7 +28,10 @@ from beltrami.graph import (
 )
 from beltrami.graph.ops import backend, largest
 from beltrami.graph.ops.kernels import forward
+from beltrami.graph.ops.recurrence import advance, pull
 from beltrami.model import masking
+from beltrami.scheme import combination
+from beltrami.scheme.combination import combine, dots
 
 TYPES = {
     torch.float32: "*fp32",
@@ -59,10 +63,22 @@ def kind(value: Any) -> str:
     return "fp32" if isinstance(value, float) else "i32"
 
 
+def recurrent(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
+    """Steps with all they can have and with none of it, and what is made of their vectors; of several times and one."""
+    idle, number = y.new_ones(9, 1), y.new_ones(2)
+    advance(y.clone(), a, y, edges, factor=1.0)
+    advance(y.clone(), a, y, edges, factor=2.0, before=(-1.0, y), idle=idle)
+    pull(y.clone(), a, y, edges, factor=2.0, before=(-1.0, y), given=(number, y), across=(y, a.clone()), idle=idle)
+    for times in (1, 24):
+        d, block = y.new_ones(2, times, 3), y.expand(3, -1, -1, -1).contiguous()
+        dots(y[:, None].expand(-1, times, -1, -1), [block])
+        combine(y, d.repeat(1, 1, 2), [block, block])
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     triton.runtime.jit.JITFunction.run = compile_instead
-    backend.has_kernel = lambda tensor: True
+    backend.has_kernel = combination.has_kernel = lambda tensor: True
     pieces.LONGEST = 4
     edges = crowd()
     for dtype, normalise, f, carried in (
@@ -77,6 +93,7 @@ def main() -> None:
         attend(Pair(p, p, f), z, edges, normalise=normalise).sum().backward()
         largest(a.detach(), edges)
         masking.masked(z, *torch.zeros(2, dtype=torch.int32), least=0, scale=2.0, width=1)
+        recurrent(z.detach()[None].expand(2, -1, -1).contiguous(), a.detach().T.contiguous(), edges)
         (aggregate(a, p, edges).sum() + edge_dot(p, p, edges).sum() + collect(a, edges).sum()).backward()
 
 

@@ -22,5 +22,5 @@ def test_every_kernel_compiles_for_hopper(tmp_path: Path) -> None:
     compiled = {line.split()[0] for line in done.stdout.splitlines()}
     assert compiled == {
         "_spmm", "_sddmm", "_row_sums", "_attend_rows", "_join_rows", "_weighted_sum", "_moments", "_pull",
-        "_spread", "_mask",
+        "_spread", "_mask", "_step", "_join_step", "_combine", "_dots",
     }  # fmt: skip

@@ -111,8 +111,8 @@ def test_no_sum_cut_off_errs_by_more_than_its_bound(expansion: Expansion, name: 
     last, before = expansion.bounds(s, size=size)
     terms = [w]
     for k in range(size - 2):
-        terms.append(torch.empty_like(w))
-        expansion.advance(b @ terms[k], terms[k - 1] if k else None, out=terms[k + 1])
+        c = expansion.factor if k else 1.0
+        terms.append(c * b @ terms[k] - (c - 1.0) * terms[max(k - 1, 0)])
     sizes = [float(torch.linalg.vector_norm(term, p)) for term in terms]
     total, tightest = torch.zeros_like(w), math.inf
     for k, term in enumerate(terms):

@@ -3,14 +3,13 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.source import Rate, Source
-from beltrami.graph import Edges, aggregate, attend, edge_dot
-from beltrami.graph.ops.inplace import add_aggregate, add_pulled
+from beltrami.graph import Edges, aggregate, attend
+from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
 from beltrami.scheme import Linear, Pattern
 
 
@@ -53,9 +52,6 @@ class LinearField(VectorField, Linear):
         r"""The linear part, :math:`\alpha (A - I) z`."""
         return aggregate(self.weights, z, self.edges) - (z if self.own is None else self.own * z)
 
-    def product(self, y: Tensor) -> Tensor:
-        return self._with_idle(aggregate(self.a.detach(), y, self.edges), y)
-
     @property
     def mutual(self) -> bool:
         return self.edges.mutual
@@ -63,15 +59,6 @@ class LinearField(VectorField, Linear):
     @property
     def pattern(self) -> "LinearPattern":
         return LinearPattern(self.edges, self.idle)
-
-    def transposed(self, y: Tensor) -> Tensor:
-        return self._with_idle(aggregate(self.a.detach(), y, self.edges, transposed=True), y)
-
-    def outer(self, p: Tensor, q: Tensor) -> Tensor:
-        return edge_dot(p, q, self.edges)
-
-    def _with_idle(self, out: Tensor, y: Tensor) -> Tensor:
-        return out if self.idle is None else torch.addcmul(out, self.idle, y)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)
@@ -85,31 +72,21 @@ class LinearPattern(Pattern):
     edges: Edges
     idle: Tensor | None
 
-    def product(self, a: Tensor, y: Tensor) -> Tensor:
-        return self._times(a, y, transposed=False)
+    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: Scaled | None) -> None:
+        advance(out, a, y, self.edges, factor=factor, before=before, idle=self.idle)
 
-    def transposed(self, a: Tensor, y: Tensor) -> Tensor:
-        return self._times(a, y, transposed=True)
-
-    def outer(self, p: Tensor, q: Tensor, *, shared: bool) -> Tensor:
-        return edge_dot(p.flatten(1), q.flatten(1), self.edges)[:, None] if shared else edge_dot(p, q, self.edges)
-
-    def add_product(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float) -> None:
-        add_aggregate(out, a, y, self.edges, factor=factor)
-        self._add_idle(out, y, factor)
-
-    def add_gradients(self, out: Tensor, da: Tensor, a: Tensor, p: Tensor, q: Tensor, *, factor: float) -> None:
-        add_pulled(out, da, a, p, q, self.edges, factor=factor)
-        self._add_idle(out, p, factor)
-
-    def _add_idle(self, out: Tensor, y: Tensor, factor: float) -> None:
-        if self.idle is not None:
-            out.addcmul_(self.idle, y, value=factor)
-
-    def _times(self, a: Tensor, y: Tensor, *, transposed: bool) -> Tensor:
-        wide = y if a.shape[1] > 1 else y.flatten(1)[:, None]  # runs that share their weights are more channels
-        out = aggregate(a, wide, self.edges, transposed=transposed).view_as(y)
-        return out if self.idle is None else torch.addcmul(out, self.idle[:, :, None], y)
+    def pull(
+        self,
+        out: Tensor,
+        a: Tensor,
+        p: Tensor,
+        *,
+        factor: float,
+        before: Scaled | None,
+        given: Couple,
+        across: Couple | None,
+    ) -> None:
+        pull(out, a, p, self.edges, factor=factor, before=before, given=given, across=across, idle=self.idle)
 
 
 class BeltramiField(VectorField):

@@ -48,13 +48,6 @@ class Expansion(ABC):
         For every K from 0 to size - 2, each (size - 1,).
         """
 
-    def advance(self, product: Tensor, before: Tensor | None, *, out: Tensor) -> None:
-        """Write w_{k+1} into ``out``, from B w_k and w_{k-1}, the latter None for k = 0."""
-        if before is None or self.factor == 1.0:
-            out.copy_(product)
-        else:
-            torch.lerp(before, product, self.factor, out=out)  # c B w_k - (c - 1) w_{k-1} in one sweep
-
 
 class Chebyshev(Expansion):
     r"""Chebyshev polynomials: about :math:`\sqrt{2 s \log(1/\epsilon)}` terms, for spectra near the real line.

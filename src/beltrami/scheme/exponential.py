@@ -2,19 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
-from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, recording, refuse_second_derivative, unseen
+from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, recording, unseen
 from beltrami.scheme.constant import kept
 from beltrami.scheme.expansion import Expansion
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.series import Series, expand, expected, mean_norm, summands
 from beltrami.scheme.side_by_side import SideBySide
+from beltrami.scheme.sums import Sums
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ class Exponential(TimeStepping):
             series = self._blind(f, slope, span) if unseen(y0) else self._series(f, alpha, y0, slope, span)
         stats = Stats(evaluations=1 + series.products, accepted=1, last_dt=span)
         d = _coefficients(series.expansion, alpha, ts, series.size)[:, : series.count].to(y0.dtype)
-        ys: Tensor = _Sum.apply(series, f, stats, y0, f.a, slope, d)  # type: ignore[no-untyped-call]
-        return Solution(ys, stats)
+        one = (x[None] for x in (y0, f.a, slope, d))
+        ys: Tensor = Sums.apply(series.blocks, f.pattern, series.expansion.factor, stats, *one)  # type: ignore[no-untyped-call]
+        return Solution(ys[0], stats)
 
     def _blind(self, f: Linear, slope: Tensor, span: float) -> Series:
         expansion, degree, size = expected(f, span, rtol=self.rtol or self.atol)
@@ -128,54 +129,3 @@ def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], si
 def _spans(device: torch.device, spans: tuple[float, ...]) -> Tensor:
     # Filled in on the device: to copy them there would be to wait, which nobody may while a CUDA graph is recorded.
     return torch.stack([torch.full((), span, dtype=torch.float64, device=device) for span in spans])
-
-
-class _Sum(torch.autograd.Function):
-    """y0, and y0 + sum_k d_jk w_k at each time j; with its derivatives by y0, by the entries of B, by w_0 and by d."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, series: Series, f: Linear, stats: Stats, y0: Tensor, a: Tensor, w: Tensor, d: Tensor
-    ) -> Tensor:
-        ctx.expansion, ctx.f, ctx.stats = series.expansion, f, stats
-        ctx.save_for_backward(d, *series.blocks)
-        ys = y0.repeat(1 + len(d), *(1 for _ in y0.shape))
-        _add(ys[1:], d, series.blocks)
-        return ys
-
-    @staticmethod
-    def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
-        r"""The cotangents :math:`\lambda_k = \sum_j d_{jk} g_j + c B^\top \lambda_{k+1} - (c - 1) \lambda_{k+2}`."""
-        refuse_second_derivative("Exponential()")
-        f, c, g = ctx.f, ctx.expansion.factor, grad_ys[1:]
-        d, *blocks = ctx.saved_tensors
-        terms = [term for block in blocks for term in block]
-        *_, needs_y0, needs_a, needs_w, needs_d = ctx.needs_input_grad
-        after: list[Tensor] = []  # lambda_{k+1} and lambda_{k+2}
-        da = torch.zeros_like(f.a) if needs_a else None
-        for k in reversed(range(len(terms) if needs_a or needs_w else 0)):
-            cotangent, factor = _combined(d[:, k], g), c if k else 1.0
-            if after:
-                cotangent.add_(f.transposed(after[0]), alpha=factor)
-                ctx.stats.backward_evaluations += 1
-                if da is not None:
-                    da.add_(f.outer(after[0], terms[k]), alpha=factor)
-            if len(after) > 1 and c > 1.0:
-                cotangent.sub_(after[1], alpha=c - 1.0)
-            after = [cotangent, *after[:1]]
-        dd = torch.cat([g.flatten(1) @ block.flatten(1).T for block in blocks], dim=1) if needs_d else None
-        return None, None, None, grad_ys.sum(0) if needs_y0 else None, da, after[0] if needs_w else None, dd
-
-
-def _combined(d: Tensor, g: Tensor) -> Tensor:
-    """sum_j d_j g_j; for one time a product, of which libraries for matrices make a meal."""
-    return d[0] * g[0] if len(g) == 1 else torch.tensordot(d, g, 1)
-
-
-def _add(out: Tensor, d: Tensor, blocks: tuple[Tensor, ...]) -> None:
-    """out_j += sum_k d_jk w_k, in place: (j, ...), (j, k), blocks of k in all."""
-    for block, part in zip(blocks, d.split([len(block) for block in blocks], dim=1), strict=True):
-        if len(block) == 1 and len(out) == 1:
-            out[0].addcmul_(part[0, 0], block[0])
-        else:
-            out.flatten(1).addmm_(part, block.flatten(1))

@@ -33,19 +33,7 @@ class Linear(ABC):
     @property
     @abstractmethod
     def pattern(self) -> Pattern:
-        """Where B has entries, for many fields like this one side by side."""
-
-    @abstractmethod
-    def product(self, y: Tensor) -> Tensor:
-        """B y, without a graph."""
-
-    @abstractmethod
-    def transposed(self, y: Tensor) -> Tensor:
-        """The transpose of B times y, without a graph."""
-
-    @abstractmethod
-    def outer(self, p: Tensor, q: Tensor) -> Tensor:
-        """The derivative of <p, B q> by the entries ``a``, of their shape, without a graph."""
+        """Where B has entries, which knows its products: of this field, or of many like it side by side."""
 
     @abstractmethod
     def __call__(self, t: float, y: Tensor) -> Tensor:

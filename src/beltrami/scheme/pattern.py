@@ -1,34 +1,38 @@
-"""Pattern: where the matrices of many linear fields have entries."""
+"""Pattern: where the matrices of linear fields have entries."""
 
 from abc import ABC, abstractmethod
 
 from torch import Tensor
 
+Scaled = tuple[float, Tensor]  # a number and the states it is to multiply
+
 
 class Pattern(ABC):
-    """What fields side by side have in common: their products, given their entries. None of them makes a graph.
+    """What fields side by side have in common: the steps of a recurrence, given their entries. None makes a graph.
 
     Shapes:
-        of all runs together, entries ``a`` (m, runs), or (m, 1) where they share them, and states (n, runs, d);
-        of one run, where something is added in place, (m,) and (n, d).
+        of all runs together, entries ``a`` (runs, ...), states (runs, n, d), numbers (runs,). What is written to is
+        contiguous.
     """
 
     @abstractmethod
-    def product(self, a: Tensor, y: Tensor) -> Tensor:
-        """B y for every run."""
+    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: Scaled | None) -> None:
+        """Write c B y + k b into ``out``; ``before`` is k and b."""
 
     @abstractmethod
-    def transposed(self, a: Tensor, y: Tensor) -> Tensor:
-        """The transpose of B times y for every run."""
+    def pull(
+        self,
+        out: Tensor,
+        a: Tensor,
+        p: Tensor,
+        *,
+        factor: float,
+        before: Scaled | None,
+        given: tuple[Tensor, Tensor],
+        across: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        """Write c B^T p + k b + d g into ``out``, and add the derivative of c <p, B q> by the entries.
 
-    @abstractmethod
-    def outer(self, p: Tensor, q: Tensor, *, shared: bool) -> Tensor:
-        """The derivative of <p, B q> by the entries for every run; of shared ones the sum, (m, 1)."""
-
-    @abstractmethod
-    def add_product(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float) -> None:
-        """Add c B y to ``out``, for one run."""
-
-    @abstractmethod
-    def add_gradients(self, out: Tensor, da: Tensor, a: Tensor, p: Tensor, q: Tensor, *, factor: float) -> None:
-        """Add the derivatives of c <p, B q>, by q to ``out`` and by the entries to ``da``, for one run."""
+        ``before`` is k and b, ``given`` a number d a run and g, ``across`` q and what is added to, or None where the
+        entries ask for no derivative.
+        """

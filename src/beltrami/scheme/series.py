@@ -9,6 +9,7 @@ from torch import Tensor
 from beltrami.errors import SolverError
 from beltrami.scheme.expansion import Chebyshev, Expansion, Taylor
 from beltrami.scheme.linear import Linear
+from beltrami.scheme.sums import extend
 
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors, two digits of which are then lost to cancellation
 FIRST_GUESS = 2.0  # of their growth
@@ -22,7 +23,7 @@ class Series:
 
     Args:
         expansion: the polynomials P_k.
-        blocks: the vectors w_0 = w to w_K, without a graph, stacked as they were found, each (k, ...).
+        blocks: the vectors w_0 = w to w_K, without a graph, stacked as they were found, each (k, 1, ...).
         size: how many coefficients to compute, of which the first K + 1 are used.
         bound: of the error, in units of the time and the size of w.
         products: how many products it took to find.
@@ -48,14 +49,15 @@ def expand(f: Linear, w: Tensor, s: float, *, target: float) -> Series:
     series, spent = _by_chebyshev(f, w, s, target, limit=powers)
     if series is not None:
         return series
-    blocks = [w.detach()[None]]
-    _extend(blocks, taylor, f, powers)
+    blocks: list[Tensor] = []
+    _extend(blocks, taylor, f, w, powers)
     return Series(taylor, tuple(blocks), taylor.size(s), float(tails[powers]), spent + powers)
 
 
 def _by_chebyshev(f: Linear, w: Tensor, s: float, target: float, *, limit: int) -> tuple[Series | None, int]:
     """The sum, or None where it would take more than ``limit`` terms, and the products spent."""
-    chebyshev, blocks, reached = Chebyshev(), [w.detach()[None]], 0
+    chebyshev, reached = Chebyshev(), 0
+    blocks: list[Tensor] = []
     size = chebyshev.size(s)
     p, q = chebyshev.bounds(s, size=size)
     k, growth = torch.arange(len(p)), torch.full_like(p, FIRST_GUESS)
@@ -64,7 +66,7 @@ def _by_chebyshev(f: Linear, w: Tensor, s: float, target: float, *, limit: int) 
         if degree is None or degree > limit:
             break
         reached = degree if reached else min(degree, FIRST_LOOK)
-        _extend(blocks, chebyshev, f, reached)
+        _extend(blocks, chebyshev, f, w, reached)
         last, before = _sizes(blocks, f.norm)
         bound = float(p[reached]) * last + float(q[reached]) * before
         if bound <= target:
@@ -96,8 +98,8 @@ def expected(
 
 def summands(f: Linear, w: Tensor, expansion: Expansion, degree: int) -> tuple[Tensor, ...]:
     """The vectors w_0 = w to w_K, in blocks, without a graph."""
-    blocks = [w.detach()[None]]
-    _extend(blocks, expansion, f, degree)
+    blocks: list[Tensor] = []
+    _extend(blocks, expansion, f, w, degree)
     return tuple(blocks)
 
 
@@ -113,14 +115,9 @@ def _first(good: Tensor, *, above: int) -> int | None:
     return above + 1 + int(places[0]) if len(places) else None
 
 
-def _extend(blocks: list[Tensor], expansion: Expansion, f: Linear, degree: int) -> None:
-    """Add the block of vectors from where they end to w_degree."""
-    terms = [term for block in blocks for term in block]
-    block = terms[0].new_empty(degree + 1 - len(terms), *terms[0].shape)
-    for out in block:
-        expansion.advance(f.product(terms[-1]), terms[-2] if len(terms) > 1 else None, out=out)
-        terms.append(out)
-    blocks.append(block)
+def _extend(blocks: list[Tensor], expansion: Expansion, f: Linear, w: Tensor, degree: int) -> None:
+    """Add the block of vectors from where they end to w_degree, of the one field."""
+    extend(blocks, w.detach()[None], f.a.detach()[None], f.pattern, expansion.factor, degree=degree)
 
 
 def _sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
