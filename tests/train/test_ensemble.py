@@ -133,6 +133,20 @@ def test_every_run_stops_by_its_own_patience_and_the_program_shrinks(average: fl
     assert len({one.epochs for one, _ in alone}) >= 3
 
 
+def test_runs_may_validate_on_more_or_fewer_nodes_than_others() -> None:
+    own, alone = TOY.split, []
+    uneven = [Split(own.train, own.val & (torch.arange(len(own.val)) % k > 0), own.test, "toy", k) for k in (2, 3, 9)]
+    assert len({int(split.val.sum()) for split in uneven}) > 1
+    for model, split in zip(models(3), uneven, strict=True):
+        alone.append(fit(model, model.prepare(NOISY, TOY.edge_index), TOY.y, split, TRAINING))
+    together = models(3)
+    found = fit_many(together, together[0].prepare(NOISY, TOY.edge_index), TOY.y, uneven, TRAINING)
+    for one, other in zip(alone, found, strict=True):
+        assert isinstance(other, Fit)
+        assert other.best.accuracy == pytest.approx(one.best.accuracy, abs=1e-12)
+        assert other.best.minus_loss == pytest.approx(one.best.minus_loss, abs=1e-10)
+
+
 def test_how_many_go_on_is_told_after_each_epoch() -> None:
     many, told = models(dropout=0.5), list[tuple[int, int]]()
     inputs = many[0].prepare(NOISY, TOY.edge_index)

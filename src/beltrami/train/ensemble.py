@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
@@ -124,9 +125,9 @@ class _Program:
         self.runs = list(range(len(stack)))
         dtype = next(iter(stack.params.values())).dtype
         self.train = _shares([split.train for split in splits], dtype)
-        self.val = _shares([split.val for split in splits], dtype)
         # Of each run its own labels alone; all others, unknown or for the test, are a class that counts for nothing.
         self.y = torch.stack([y.where(split.train | split.val, 0) for split in splits])
+        self.val, self.val_shares = _members([split.val for split in splits], dtype)
         self.stats = Stats()
         self.steps = 0
         self.share = torch.ones((), device=y.device)
@@ -163,13 +164,14 @@ class _Program:
         self.judged.make.eval()
         ts = horizon.times(self.judged.make.time)
 
-        def read(model: Classifier, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-            logits = model.logits_along(self.inputs, (0.0, *ts))[1:]
+        def read(model: Classifier, nodes: Tensor, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+            logits = model.logits_along(self.inputs, (0.0, *ts), nodes=nodes)[1:]
             right = (logits.argmax(-1) == y).to(logits.dtype)
             return right @ shares, _entropies(logits, y) @ shares
 
         chunk = None if self.y.is_cuda else 1  # on a CPU the states of one run at all times are more than its cache
-        return torch.stack(self.judged.apply(read, self.y, self.val, chunk=chunk))
+        y = self.y.gather(1, self.val)
+        return torch.stack(self.judged.apply(read, self.val, y, self.val_shares, chunk=chunk))
 
     def save(self, best: Stack, rows: list[int]) -> None:
         """Keep the weights of these rows as the best of their runs."""
@@ -187,7 +189,8 @@ class _Program:
         keep_rows(self.optimiser, before, self.stack, chosen)
         self.judged = self.judged.rows(chosen) if self.training.average else self.stack
         self.runs = [self.runs[k] for k in going]
-        self.train, self.val, self.y = self.train[chosen], self.val[chosen], self.y[chosen]
+        self.train, self.y = self.train[chosen], self.y[chosen]
+        self.val, self.val_shares = self.val[chosen], self.val_shares[chosen]
         self._begin()
 
     def _descent(self) -> Tensor:
@@ -218,3 +221,10 @@ def _shares(masks: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
     """The share of each node in the mean over a mask, (runs, n)."""
     stacked = torch.stack(list(masks)).to(dtype)
     return stacked / stacked.sum(1, keepdim=True)
+
+
+def _members(masks: Sequence[Tensor], dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The nodes of each mask and their shares in its mean, (runs, most of them): fewer are followed by any, of none."""
+    nodes = [mask.nonzero()[:, 0] for mask in masks]
+    shares = [one.new_full((len(one),), 1.0 / len(one), dtype=dtype) for one in nodes]
+    return pad_sequence(nodes, batch_first=True), pad_sequence(shares, batch_first=True)
