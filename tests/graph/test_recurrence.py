@@ -1,5 +1,6 @@
 """Steps of a recurrence are the dense statement: kernels, compiled loops and libraries."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -11,7 +12,12 @@ from beltrami.graph import Edges
 from beltrami.graph.ops import backend
 from beltrami.graph.ops.recurrence import advance, pull
 
-GRAPHS = {"crowd": crowd, "ragged": ragged, "bare": bare, "alone": partial(alone, loop=False)}
+GRAPHS: dict[str, Callable[[], Edges]] = {
+    "crowd": crowd,
+    "ragged": ragged,
+    "bare": bare,
+    "alone": partial(alone, loop=False),
+}
 graphs = pytest.mark.parametrize("name", GRAPHS)
 shapes = pytest.mark.parametrize(("runs", "width"), [(1, 5), (3, 1), (3, 4), (2, 19)])
 kinds = pytest.mark.parametrize(("shared", "full"), [(False, True), (True, False)], ids=["own and full", "shared"])

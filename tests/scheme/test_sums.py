@@ -30,7 +30,7 @@ def test_states_are_those_of_the_matrix_exponential(expansion: Expansion) -> Non
     m = a - torch.eye(NODES, dtype=torch.float64)
     ts = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
     d = (ts[:, None] * expansion.coefficients(ts, size=60)).expand(RUNS, -1, -1)
-    ys = summed(y0, a, m @ y0, d, Full(), expansion)
+    ys = summed(y0, a, m @ y0, d, pattern=Full(), expansion=expansion)
     for j, t in enumerate([0.0, *ts.tolist()]):
         torch.testing.assert_close(ys[:, j], torch.linalg.matrix_exp(t * m) @ y0)
 
@@ -42,7 +42,7 @@ def test_derivatives_are_those_of_the_sum(expansion: Expansion, terms: int) -> N
     a, y0, w, d = (x.requires_grad_() for x in inputs)
 
     def sums(y0: Tensor, a: Tensor, w: Tensor, d: Tensor) -> Tensor:
-        return summed(y0, a, w, d, Full(), expansion)
+        return summed(y0, a, w, d, pattern=Full(), expansion=expansion)
 
     assert torch.autograd.gradcheck(sums, (y0, a, w, d))
 
@@ -54,7 +54,7 @@ def test_each_derivative_is_the_same_where_it_is_the_only_one_asked_for(times: i
 
     def derivatives(*asked: int) -> tuple[Tensor, ...]:
         x = [one.clone().requires_grad_(k in asked) for k, one in enumerate(inputs)]
-        out = summed(x[0], x[1], x[2], x[3], Full(), Chebyshev())
+        out = summed(*x, pattern=Full(), expansion=Chebyshev())
         return torch.autograd.grad(out.sin().sum(), [x[k] for k in asked])
 
     torch.testing.assert_close(derivatives(wanted)[0], derivatives(0, 1, 2, 3)[wanted], rtol=0, atol=0)

@@ -42,12 +42,12 @@ class SideBySide(Function):
 
         runs = [stacked(x, dim) for x, dim in zip((y0, a, w, d), in_dims, strict=False)]
         if not apart(y0):
-            return summed(*runs, pattern, expansion), 0
+            return summed(*runs, pattern=pattern, expansion=expansion), 0
         each = zip(*(x.split(1) for x in runs), strict=True)
-        return torch.cat([summed(*one, pattern, expansion) for one in each]), 0
+        return torch.cat([summed(*one, pattern=pattern, expansion=expansion) for one in each]), 0
 
 
-def summed(y0: Tensor, a: Tensor, w: Tensor, d: Tensor, pattern: Pattern, expansion: Expansion) -> Tensor:
+def summed(y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: Pattern, expansion: Expansion) -> Tensor:
     """The sums of all runs at once: (runs, n, d), (runs, ...), (runs, j, k) -> (runs, 1 + j, n, d)."""
     blocks: list[Tensor] = []
     with torch.no_grad():
