@@ -21,6 +21,7 @@ from beltrami.experiment import RunConfig
 from beltrami.train.capture import replayed
 
 PLAIN_TOLERANCE = 1e-4  # about what the published settings of Cora ask for
+LIVE_STEP = 1.1  # of RK4, whose error is then below the tolerance of the recipes, and stable for rates up to 1.26
 PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
 PAPER_INFER = {
     "cora": 22.72,
@@ -137,7 +138,7 @@ def _memory(case: Case, device: str) -> Row:
 def variants(config: RunConfig) -> tuple[RunConfig, RunConfig]:
     """One pass a step, attention frozen at the start or evaluated along the way, everything else the recipe's."""
     once = replace(config, train=replace(config.train, consistency=0.0, passes=1))
-    live = replace(once, flow=replace(once.flow, frozen=False), scheme=replace(once.scheme, solver="rk4", dt=1.0))
+    live = replace(once, flow=replace(once.flow, frozen=False), scheme=replace(once.scheme, solver="rk4", dt=LIVE_STEP))
     return replace(once, flow=replace(once.flow, frozen=True)), live
 
 

@@ -61,12 +61,16 @@ class ExpKernel(Paired):
 
     def pair(self, z: Tensor) -> Pair:
         coordinates = dict(zip("ux", self.joint.split(z), strict=True))
-        keys, queries, scale = [], [], z.new_zeros(())
+        keys, queries = [], []
         for name, project in self.project.items():
             key, query = project(coordinates[name])
             shorter = torch.exp(-self.log_length[name])
             keys.append(shorter * key)
             queries.append(shorter * query)
-            scale = scale + 2 * self.log_sigma[name]
-        exponent = squared_distance(torch.cat(keys, dim=-1), torch.cat(queries, dim=-1), start=scale)
+        scale = 2 * sum(self.log_sigma.values())
+        exponent = squared_distance(_side_by_side(keys), _side_by_side(queries), start=scale)
         return replace(exponent, activation=exponential)
+
+
+def _side_by_side(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]  # of one part a cat is a copy

@@ -1,6 +1,8 @@
 """CUDA graphs: work recorded once and replayed without the host, which on small graphs is where the time goes."""
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 import torch
@@ -36,7 +38,7 @@ class Captured(Generic[T]):
                 work()
         torch.cuda.current_stream(device).wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with _no_collection(), torch.cuda.graph(self.graph):
             self.result = work()
         torch.cuda.set_rng_state(random, device)
         with torch.no_grad():
@@ -46,6 +48,19 @@ class Captured(Generic[T]):
     def __call__(self) -> T:
         self.graph.replay()
         return self.result
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing is freed by the way: an old graph that is cleared away while another is recorded ends the recording."""
+    was = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def replayed(work: Callable[[], T], *, device: torch.device, record: bool) -> Callable[[], T]:
