@@ -34,9 +34,10 @@ def _combine(
         acc = tl.zeros((J, B), SUM) + y.to(SUM)[None, :]
     else:
         acc = tl.load(target, mask=both, other=0.0).to(SUM)
-    weights = d + run * run_stride + time * time_stride
+    weights, vector = d + run * run_stride + time * time_stride, block + run * size + place
     for k in range(terms):
-        w = tl.load(block + k * stride + run * size + place, mask=inside, other=0.0).to(SUM)
+        w = tl.load(vector, mask=inside, other=0.0).to(SUM)
+        vector += stride  # by and by, since a product with k may be more than 32 bits hold
         acc += tl.load(weights + k, mask=there, other=0.0).to(SUM)[:, None] * w[None, :]
     tl.store(target, acc, mask=both)
 
@@ -51,9 +52,10 @@ def _dots(
     inside, there = place < size, time < times
     both = there[:, None] & inside[None, :]
     x = tl.load(g + run * run_stride + time[:, None] * time_stride + place[None, :], mask=both, other=0.0).to(SUM)
-    tile = run * tl.num_programs(0) + tl.program_id(0)
+    tile, vector = run * tl.num_programs(0) + tl.program_id(0), block + run * size + place
     for k in range(terms):
-        w = tl.load(block + k * stride + run * size + place, mask=inside, other=0.0).to(SUM)
+        w = tl.load(vector, mask=inside, other=0.0).to(SUM)
+        vector += stride
         tl.store(out + (tile * times + time) * terms + k, tl.sum(x * w[None, :], 1), mask=there)
 
 

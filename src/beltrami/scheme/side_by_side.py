@@ -38,7 +38,7 @@ class SideBySide(Function):
         expansion: Expansion,
     ) -> tuple[Tensor, int]:
         def stacked(x: Tensor, dim: int | None) -> Tensor:
-            return x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+            return x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0).contiguous()
 
         runs = [stacked(x, dim) for x, dim in zip((y0, a, w, d), in_dims, strict=False)]
         if not apart(y0):

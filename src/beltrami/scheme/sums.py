@@ -42,7 +42,7 @@ class Sums(Function):
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_derivative("Exponential()")
         a, d, *blocks = ctx.saved_tensors
-        g = grad[0][:, 1:]
+        g = grad[0].contiguous()[:, 1:]
         *_, needs_y0, needs_a, needs_w, needs_d = ctx.needs_input_grad
         da, dw = a.new_zeros(a.shape) if needs_a else None, None
         if needs_a or needs_w:
