@@ -95,7 +95,7 @@ def computers() -> RunConfig:
         diffusivity=DiffusivityConfig("scaled-dot", 64, 4, link="squareplus", over="rows"),
         stencil=StencilConfig(loops=1.714),
         scheme=SchemeConfig("exponential", 3.249),
-        train=TrainConfig(200, "adam", 0.00353, 0.007675, 1e-4, look_every=2),
+        train=TrainConfig(200, "adam", 0.00353, 0.007675, 1e-4, look_every=2, consistency=0.5, passes=2),
     )
 
 
@@ -107,7 +107,7 @@ def photo() -> RunConfig:
         diffusivity=DiffusivityConfig("scaled-dot", 64, 4, link="squareplus", over="rows"),
         stencil=StencilConfig(loops=1.0),
         scheme=SchemeConfig("exponential", 3.582),
-        train=TrainConfig(200, "adam", 0.005561, 0.004708, 1e-4, look_every=1),
+        train=TrainConfig(200, "adam", 0.005561, 0.004708, 1e-4, look_every=1, consistency=0.5, passes=2),
     )
 
 
