@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -25,9 +26,29 @@ def test_tables_of_the_readme_come_from_the_results() -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "table.py"], capture_output=True, text=True, check=True
     )
-    accuracy, speed = made.stdout.strip().split("\n\n")
-    assert accuracy in README
-    assert speed in README
+    tables = made.stdout.strip().split("\n\n")
+    assert len(tables) == 3
+    assert all(table in README for table in tables)
+
+
+def test_figures_beside_the_tables_are_those_measured() -> None:
+    told = " ".join(README.split())
+    rivals = {row["size"]: row for row in _rows("bench/rivals-h200.json")}
+    ours = {row["size"]: 1e3 * row["frozen_s"] for row in _rows("bench/train-h200.json")}
+    compiled = {size: 1e3 * row["train_compiled_s"] for size, row in rivals.items()}
+    assert (
+        f"it takes {compiled['cora']:.1f} ms a step on Cora and {compiled['ogbn-arxiv']:.1f} ms at the size of "
+        f"ogbn-arxiv, where ours takes {ours['cora']:.1f} and {ours['ogbn-arxiv']:.1f}"
+    ) in told
+    (row,) = _rows("bench/ensemble-h200.json")
+    assert f"{1e3 * row['together_s_per_run']:.0f} ms a run of {row['epochs']} epochs" in told
+    assert f"{row['alone_ratio']:.0f} times less than one after the other" in told
+    assert f"{row['alone_eager_ratio']:.0f} times less than unrecorded" in told
+
+
+def _rows(path: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((ROOT / "results" / path).read_text())["rows"]
+    return rows
 
 
 def test_rewiring_figures_of_the_readme_are_those_measured() -> None:
