@@ -2,13 +2,15 @@
 
 from beltrami.diffusivity.additive import Additive
 from beltrami.diffusivity.angle import Angle
-from beltrami.diffusivity.base import Diffusivity, Paired, Start, constant, xavier
+from beltrami.diffusivity.base import Diffusivity, EdgeWeights, Paired, Start, constant, xavier
 from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
 from beltrami.diffusivity.fixed import RandomWalk
 from beltrami.diffusivity.gaussian import Gaussian
 from beltrami.diffusivity.kernel import ExpKernel
+from beltrami.diffusivity.variational import Variational
 
 __all__ = [
+    "EdgeWeights",
     "Diffusivity",
     "Paired",
     "ScaledDot",
@@ -19,6 +21,7 @@ __all__ = [
     "Additive",
     "Angle",
     "RandomWalk",
+    "Variational",
     "Start",
     "xavier",
     "constant",

@@ -28,7 +28,32 @@ def constant(value: float = 1e-5) -> Start:
     return fill
 
 
-class Diffusivity(nn.Module, ABC):
+class EdgeWeights(nn.Module, ABC):
+    r"""Weights :math:`a(z_i, z_j)` on the edges, a function of the state; what any flow is driven by.
+
+    Shapes:
+        ``z`` (n, d), ``edges`` over m edges -> (m,).
+    """
+
+    @abstractmethod
+    def forward(self, z: Tensor, edges: Edges) -> Tensor:
+        """The weights at the state ``z``, (m,)."""
+
+    @abstractmethod
+    def uniform(self, z: Tensor, edges: Edges) -> Tensor:
+        """The weights if no state differed from another, (m,); ``z`` says their type."""
+
+    @torch.no_grad()
+    def spread(self, z: Tensor, edges: Edges) -> float:
+        r"""How far the weights are from uniform: the standard deviation over edges of :math:`a_{ij} / \bar a_{ij}`.
+
+        :math:`\bar a` are the weights of :meth:`uniform`; for ``Rows`` on an unweighted graph, :math:`1 / \bar a_{ij}`
+        is the receiver's degree.
+        """
+        return float((self(z, edges) / self.uniform(z, edges)).std(correction=0)) if edges.num_edges else 0.0
+
+
+class Diffusivity(EdgeWeights):
     r"""The weights :math:`a(z_i, z_j)` of eq. (7): scores on the edges, normalised, averaged over heads.
 
     Args:
@@ -50,15 +75,9 @@ class Diffusivity(nn.Module, ABC):
         heads: Tensor = self.normalise(self.score(z, edges), edges)
         return heads.mean(-1)
 
-    @torch.no_grad()
-    def spread(self, z: Tensor, edges: Edges) -> float:
-        r"""How far the weights are from uniform: the standard deviation over edges of :math:`a_{ij} / \bar a_{ij}`.
-
-        :math:`\bar a` are the weights of constant scores under the same normaliser; for ``Rows`` on an unweighted
-        graph, :math:`1 / \bar a_{ij}` is the receiver's degree.
-        """
-        uniform = self.normalise(z.new_zeros(edges.num_edges, 1), edges)[:, 0]
-        return float((self(z, edges) / uniform).std(correction=0)) if edges.num_edges else 0.0
+    def uniform(self, z: Tensor, edges: Edges) -> Tensor:
+        """Those of constant scores under the same normaliser."""
+        return self.normalise(z.new_zeros(edges.num_edges, 1), edges)[:, 0]
 
 
 class Paired(Diffusivity):

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
-from beltrami.diffusivity import Diffusivity
+from beltrami.diffusivity import EdgeWeights
 from beltrami.graph import Edges
 
 
@@ -27,7 +27,7 @@ class VectorField(ABC):
 class Flow(nn.Module, ABC):
     """A learnable diffusion equation, driven by its diffusivity."""
 
-    def __init__(self, diffusivity: Diffusivity) -> None:
+    def __init__(self, diffusivity: EdgeWeights) -> None:
         super().__init__()
         self.diffusivity = diffusivity
 

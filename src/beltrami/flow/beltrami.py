@@ -135,6 +135,8 @@ class BeltramiFlow(Flow):
             kernel of ours does it, on a GPU; None for the state's own. Sums are kept as long as ever.
     """
 
+    diffusivity: Diffusivity
+
     def __init__(
         self,
         diffusivity: Diffusivity,
@@ -164,6 +166,8 @@ class LinearFlow(Flow):
         rate: learnable alpha, or None for one.
         source: learnable beta z(0), or None for none.
     """
+
+    diffusivity: Diffusivity
 
     def __init__(self, diffusivity: Diffusivity, *, rate: Rate | None = None, source: Source | None = None) -> None:
         super().__init__(diffusivity)

@@ -39,6 +39,8 @@ class HyperbolicFlow(Flow):
         source: learnable beta z(0), or None for none; for positions it pulls along the ray of the start.
     """
 
+    diffusivity: Diffusivity
+
     def __init__(
         self,
         diffusivity: Diffusivity,
