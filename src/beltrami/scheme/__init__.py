@@ -15,11 +15,13 @@ from beltrami.scheme.base import (
     Verdict,
 )
 from beltrami.scheme.controller import PID, ConstantSteps
+from beltrami.scheme.descent import Descent, Downhill
 from beltrami.scheme.exponential import Exponential
 from beltrami.scheme.implicit import CrankNicolson, ImplicitEuler
 from beltrami.scheme.linear import Linear
 from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
 from beltrami.scheme.pattern import Pattern
+from beltrami.scheme.potential import Potential
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
 from beltrami.scheme.solve import Scheme, solve
 from beltrami.scheme.symmetric import SymmetricEuler
@@ -46,6 +48,9 @@ __all__ = [
     "Checkpointed",
     "Continuous",
     "Exponential",
+    "Descent",
+    "Downhill",
+    "Potential",
     "Linear",
     "Pattern",
     "TorchDiffEq",

@@ -80,7 +80,12 @@ class Controller(ABC):
     @property
     @abstractmethod
     def varies(self) -> bool:
-        """Whether steps may differ in length; such a controller needs an error estimate and looks at every step."""
+        """Whether steps may differ in length; such a controller looks at every step."""
+
+    @property
+    def estimates(self) -> bool:
+        """Whether it needs the solver's error estimate."""
+        return self.varies
 
     @abstractmethod
     def start(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:

@@ -36,7 +36,7 @@ class Scheme(TimeStepping):
         name = type(self.controller).__name__
         if self.solver.equal_steps:
             raise ValueError(f"{self.solver!r} takes steps of one length only and cannot go with {name}: {_ADVICE}")
-        if self.solver.error_order is None:
+        if self.solver.error_order is None and self.controller.estimates:
             raise ValueError(f"{self.solver!r} has no error estimate, and {name} needs one: {_ADVICE}")
 
     @property
