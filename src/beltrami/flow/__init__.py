@@ -4,7 +4,8 @@ from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.beltrami import BeltramiField, BeltramiFlow, LinearField, LinearFlow
 from beltrami.flow.cost import Cost, Costed, JacobianNorm, Kinetic
 from beltrami.flow.hyperbolic import HyperbolicFlow
-from beltrami.flow.source import Rate, Source
+from beltrami.flow.polyakov import Mass, PolyakovField, PolyakovFlow, counting, degree
+from beltrami.flow.source import Attachment, Rate, Source
 
 __all__ = [
     "Flow",
@@ -12,10 +13,16 @@ __all__ = [
     "BeltramiFlow",
     "LinearFlow",
     "HyperbolicFlow",
+    "PolyakovFlow",
     "BeltramiField",
     "LinearField",
+    "PolyakovField",
+    "Mass",
+    "counting",
+    "degree",
     "Rate",
     "Source",
+    "Attachment",
     "Cost",
     "Kinetic",
     "JacobianNorm",

@@ -1,0 +1,276 @@
+"""The Polyakov flow goes down its energy, whatever has been learned, in continuous and in discrete time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+import torch
+from checks import bare, by_parameters, crooked, kite, normal
+from torch import Tensor, nn
+from torch.autograd import gradcheck
+from torch.func import functional_call, stack_module_state, vmap
+
+from beltrami.diffusivity import RandomWalk
+from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, Roughness
+from beltrami.flow import Attachment, BeltramiFlow, Mass, PolyakovField, PolyakovFlow, Rate, counting, degree
+from beltrami.graph import Edges
+from beltrami.model import Evolution
+from beltrami.scheme import (
+    PID,
+    RK4,
+    Adjoint,
+    Checkpointed,
+    ConstantSteps,
+    Continuous,
+    Controller,
+    Descent,
+    Direct,
+    Dopri5,
+    Downhill,
+    Euler,
+    Scheme,
+    Stats,
+    solve,
+)
+from beltrami.scheme.march import march
+
+FAMILIES: dict[str, Callable[[], Psi]] = {
+    "constant": Constant,
+    "gauss": Gauss,
+    "perona-malik": PeronaMalik,
+    "roughness": Roughness,
+}
+every_family = pytest.mark.parametrize("name", FAMILIES)
+concave_family = pytest.mark.parametrize("name", [name for name in FAMILIES if name != "gauss"])
+every_mass = pytest.mark.parametrize("mass", [counting, degree])
+GRAPHS, NODES, CHANNELS, DRAWS = 50, 8, 3, 5  # with four families, 1000 flows
+
+
+def build(name: str, *, mass: Mass = degree, alpha: float = 0.7, attached: float = 0.3) -> PolyakovFlow:
+    action = PolyakovAction(FAMILIES[name]())
+    return PolyakovFlow(action, mass=mass, rate=Rate(alpha), attachment=Attachment(attached)).double()
+
+
+def family(flow: PolyakovFlow) -> Psi:
+    assert isinstance(flow.diffusivity, PolyakovAction)
+    return flow.diffusivity.psi
+
+
+def scalars(flow: PolyakovFlow) -> tuple[Tensor, Tensor]:
+    """alpha and lambda."""
+    assert flow.rate is not None
+    assert flow.attachment is not None
+    return flow.rate().detach(), flow.attachment().detach()
+
+
+@dataclass(frozen=True)
+class Herd:
+    """Many small random graphs side by side as one, each with a state of its own size and a length of its own."""
+
+    edges: Edges
+    z: Tensor
+    log_length: Tensor
+
+    @staticmethod
+    def draw(seed: int) -> "Herd":
+        generator = torch.Generator().manual_seed(seed)
+        upper = torch.rand(GRAPHS, NODES, NODES, generator=generator).triu(1) > 0.6
+        graph, i, j = (upper | upper.mT).nonzero().T
+        weight = torch.rand(len(i), generator=generator, dtype=torch.float64) + 0.1
+        edge_index = NODES * graph + torch.stack((j, i))
+        edges = Edges.build(edge_index, num_nodes=GRAPHS * NODES, weight=weight if seed % 2 else None)
+        size = 10 ** (1.2 * torch.rand(GRAPHS, 1, generator=generator, dtype=torch.float64) - 1)
+        z = size.repeat_interleave(NODES, 0) * normal(GRAPHS * NODES, CHANNELS, seed=seed)
+        return Herd(edges, z, 0.5 * normal(GRAPHS, seed=seed)[edges.i // NODES])
+
+    def flow(self, name: str, seed: int, *, mass: Mass) -> PolyakovFlow:
+        alpha, attached = torch.rand(2, generator=torch.Generator().manual_seed(seed)).tolist()
+        flow = build(name, mass=mass, alpha=0.05 + 0.9 * alpha, attached=0.01 + attached)
+        if name != "constant":
+            family(flow).log_length = nn.Parameter(self.log_length)
+        return flow
+
+    @torch.no_grad()
+    def energies(self, flow: PolyakovFlow, z: Tensor) -> Tensor:
+        """E of each graph by differences on the edges, (graphs,)."""
+        edges, psi = self.edges, family(flow)
+        p = (z[edges.j] - z[edges.i]).square().sum(-1)
+        weight = torch.ones_like(p) if edges.weight is None else edges.weight
+        pull = (flow.mass(edges, z.dtype) * (z - self.z).square()).sum(-1)
+        none = z.new_zeros(GRAPHS)
+        action = none.index_add(0, edges.i // NODES, 0.5 * weight * psi(p, edges) * p)
+        alpha, attachment = scalars(flow)
+        return alpha * action + 0.5 * attachment * none.index_add(0, torch.arange(len(z)) // NODES, pull)
+
+
+def rises(energies: list[Tensor]) -> Tensor:
+    """The most that each graph's energy grew from one time to the next, in units of its first."""
+    return torch.stack([(after - before) / energies[0] for before, after in pairwise(energies)]).amax(0)
+
+
+@every_family
+def test_energy_falls_along_a_thousand_random_flows(name: str) -> None:
+    times = [0.0, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 3.0]
+    for seed in range(DRAWS):
+        herd = Herd.draw(seed)
+        flow = herd.flow(name, seed, mass=counting if seed % 2 else degree)
+        with torch.no_grad():
+            f = flow.bind(herd.z, herd.edges)
+            ys = solve(f, herd.z, times, Scheme(Dopri5(), PID(1e-8, 1e-10))).ys
+        energies = [herd.energies(flow, z) for z in ys]
+        assert float(rises(energies).max()) < 1e-8
+        assert float((energies[-1] < 0.9 * energies[0]).double().mean()) > 0.5  # what is far apart hardly moves
+        torch.testing.assert_close(f.energy(ys[-1]), energies[-1].sum())
+
+
+@concave_family
+def test_explicit_euler_descends_at_the_step_length_that_is_stated(name: str) -> None:
+    for seed in range(DRAWS):
+        herd = Herd.draw(seed)
+        flow = herd.flow(name, seed, mass=degree)
+        alpha, attachment = scalars(flow)
+        with torch.no_grad():
+            dt = 2 / float(4 * alpha + attachment)
+            f = flow.bind(herd.z, herd.edges)
+            energies, z = [herd.energies(flow, herd.z)], herd.z
+            for _ in range(30):
+                z = z + dt * f(0.0, z)
+                energies.append(herd.energies(flow, z))
+        assert float(rises(energies).max()) < 1e-12
+
+
+def test_the_stated_step_length_is_the_longest_on_a_single_edge() -> None:
+    """Two nodes of degree one, the constant family: z swings from one side to the other for ever."""
+    edges = Edges.build(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    f = PolyakovFlow(PolyakovAction(Constant()), mass=degree).bind(normal(2, 1), edges)
+    z = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
+    torch.testing.assert_close(z + 0.5 * f(0.0, z), -z)
+    assert float(f.energy(z + 0.51 * f(0.0, z))) > float(f.energy(z))
+
+
+@every_family
+@every_mass
+def test_the_field_is_minus_the_gradient_of_its_energy_by_the_mass(name: str, mass: Mass) -> None:
+    edges, flow = crooked(), build(name, mass=mass)
+    f, z = flow.bind(normal(6, 3), edges), normal(6, 3, seed=1).requires_grad_()
+    (gradient,) = torch.autograd.grad(f.energy(z), z)
+    torch.testing.assert_close(f(0.0, z), -gradient / mass(edges, z.dtype), rtol=1e-11, atol=1e-11)
+    dz = f(0.0, z).detach()
+    lost = (mass(edges, z.dtype) * dz.square()).sum()
+    assert float((gradient * dz).sum()) == pytest.approx(-float(lost), rel=1e-11)
+
+
+@torch.no_grad()
+def rise(f: PolyakovField, z: Tensor, controller: Controller) -> float:
+    """The most that the energy grew along one of the steps, in units of its first."""
+    strides = march(f, z, 0.0, 6.0, Scheme(Euler(), controller), Stats())
+    energies = torch.stack([f.energy(z), *(f.energy(stride.step.y1) for stride in strides)])
+    return float((energies.diff() / energies[0]).max())
+
+
+@every_family
+def test_descent_keeps_the_energy_from_growing_where_the_bare_step_does_not(name: str) -> None:
+    broken, steps = 0, ConstantSteps(1.5)
+    for seed in range(15):
+        edges, z = crooked(), 10 ** float(normal(1, seed=seed)) * normal(6, 3, seed=seed)
+        f = build(name, mass=counting, alpha=0.9).bind(z, edges)
+        assert rise(f, z, Downhill(steps, f.energy)) < 1e-15
+        broken += rise(f, z, steps) > 1e-3
+    assert broken > 3
+
+
+def test_the_constant_family_by_degree_is_twice_the_random_walk() -> None:
+    edges, z = crooked(), normal(6, 3)
+    walk = BeltramiFlow(RandomWalk()).bind(z, edges)
+    f = PolyakovFlow(PolyakovAction(Constant()), mass=degree).bind(z, edges)
+    torch.testing.assert_close(f(0.0, z), 2 * walk(0.0, z))
+
+
+def test_nodes_without_edges_stand_still() -> None:
+    f = build("roughness").bind(normal(4, 3), bare())
+    torch.testing.assert_close(f(0.0, normal(4, 3)), torch.zeros(4, 3, dtype=torch.float64))
+    assert float(degree(bare(), torch.float64).min()) == 1.0
+
+
+def test_a_later_segment_is_attached_to_the_start_of_the_first() -> None:
+    flow, edges = build("perona-malik"), kite()
+    start, z = normal(4, 3), normal(4, 3, seed=1)
+    _, attachment = scalars(flow)
+    difference = flow.bind(z, edges, start=start)(0.0, z) - flow.bind(z, edges)(0.0, z)
+    torch.testing.assert_close(difference.detach(), attachment * (start - z))
+
+
+def gradients(name: str, adjoint: Adjoint, *, descends: bool) -> dict[str, Tensor]:
+    flow, z0 = build(name), normal(6, 3).requires_grad_()
+    scheme = Scheme(Dopri5(), PID(1e-10, 1e-10), adjoint)
+    evolution = Evolution(flow, scheme=Descent(scheme) if descends else scheme, time=0.5)
+    _, middle, end = evolution.trajectory(z0, crooked(), (0.0, 0.2, 0.5)).ys
+    wanted = {"z0": z0, **dict(flow.named_parameters())}
+    grads = torch.autograd.grad(middle.sin().sum() + end.square().sum(), list(wanted.values()))
+    return dict(zip(wanted, grads, strict=True))
+
+
+@every_family
+@pytest.mark.parametrize("descends", [False, True], ids=["plain", "descent"])
+def test_all_adjoints_agree_on_z0_and_everything_that_learns(name: str, descends: bool) -> None:
+    direct = gradients(name, Direct(), descends=False)
+    for adjoint, tolerance in [(Direct(), 1e-12), (Checkpointed(), 1e-11), (Continuous(), 2e-8)]:
+        found = gradients(name, adjoint, descends=descends)
+        for what, exact in direct.items():
+            assert float(exact.abs().max()) > 1e-6, f"no gradient reaches {what}"
+            torch.testing.assert_close(found[what], exact, rtol=tolerance, atol=tolerance)
+
+
+@every_family
+def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
+    flow, edges, scheme = build(name), kite(), Scheme(RK4(), ConstantSteps(0.5))
+
+    def end(z0: Tensor) -> Tensor:
+        f = flow.bind(z0, edges)
+        return solve(f, z0, (0.0, 1.0), scheme, f.tensors).ys[-1]
+
+    function, parameters = by_parameters(flow, end)
+    assert gradcheck(function, (normal(4, 3).requires_grad_(), *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize(
+    "scheme", [Scheme(Euler(), ConstantSteps(0.3)), Scheme(Dopri5(), PID(1e-6, 1e-8))], ids=["euler", "dopri5"]
+)
+@every_family
+def test_many_flows_as_one_program_are_what_they_are_alone(name: str, scheme: Scheme) -> None:
+    flows = [build(name, alpha=alpha, attached=alpha) for alpha in (0.2, 0.5, 0.8)]
+    evolutions = [Evolution(flow, scheme=scheme, time=2.0) for flow in flows]
+    edges, z = crooked(), normal(3, 6, 3)
+    params, buffers = stack_module_state(evolutions)
+
+    def run(params: dict[str, Tensor], z: Tensor) -> Tensor:
+        out: Tensor = functional_call(evolutions[0], (params, buffers), (z, edges))
+        return out
+
+    together = vmap(run)(params, z)
+    for k, evolution in enumerate(evolutions):
+        torch.testing.assert_close(together[k], evolution(z[k], edges))
+
+
+def test_many_flows_that_descend_share_their_steps() -> None:
+    scheme = Descent(Scheme(Euler(), ConstantSteps(1.5)))
+    edges, z, flow = crooked(), normal(3, 6, 3), build("gauss", mass=counting)
+
+    def run(z: Tensor) -> Tensor:
+        f = flow.bind(z, edges)
+        return torch.stack([f.energy(y) for y in solve(f, z, (0.0, 3.0), scheme, f.tensors).ys])
+
+    before, after = vmap(run)(z).T
+    assert bool((after < before).all())
+
+
+@pytest.mark.parametrize("start", [0.0, -1.0, float("inf"), float("nan")])
+def test_an_attachment_that_is_none_is_refused(start: float) -> None:
+    with pytest.raises(ValueError, match=r"Attachment needs a positive, finite `start`"):
+        Attachment(start)
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.1, 30.0])
+def test_attachment_begins_where_it_is_told(start: float) -> None:
+    assert float(Attachment(start)().detach()) == pytest.approx(start, rel=1e-5)
