@@ -21,6 +21,7 @@ from beltrami.diffusivity import (
     constant,
     xavier,
 )
+from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, Roughness
 from beltrami.experiment.config import (
     DiffusivityConfig,
     FlowConfig,
@@ -32,7 +33,20 @@ from beltrami.experiment.mesh import build_stencil, thinned
 from beltrami.experiment.name import named
 from beltrami.experiment.rival import build_rival
 from beltrami.experiment.stepping import EXPONENTIAL, build_scheme
-from beltrami.flow import BeltramiFlow, Cost, Flow, HyperbolicFlow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
+from beltrami.flow import (
+    Attachment,
+    BeltramiFlow,
+    Cost,
+    Flow,
+    HyperbolicFlow,
+    JacobianNorm,
+    Kinetic,
+    LinearFlow,
+    PolyakovFlow,
+    Rate,
+    Source,
+    degree,
+)
 from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
@@ -63,6 +77,12 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
 }
 STORAGE = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive", "angle")
+PSIS: dict[str, Callable[[FlowConfig], Psi]] = {
+    "constant": lambda config: Constant(),
+    "gauss": lambda config: Gauss(config.length),
+    "perona-malik": lambda config: PeronaMalik(config.length),
+    "roughness": lambda config: Roughness(config.length),
+}
 ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None]] = {
     "none": lambda config, progress: None,
     "ppr": lambda config, progress: PPR(restart=config.restart, top=config.top, progress=progress),
@@ -116,6 +136,13 @@ def build_flow(config: FlowConfig, diffusivity: Diffusivity, joint: Joint) -> Fl
     return BeltramiFlow(diffusivity, rate=rate, source=source, storage=storage)
 
 
+def build_polyakov(config: FlowConfig, family: str) -> PolyakovFlow:
+    """The gradient flow of the family's action, with nodes weighed by their degrees."""
+    action = PolyakovAction(named("flow.psi", family, PSIS)(config))
+    rate, attachment = Rate() if config.rate else None, Attachment() if config.source else None
+    return PolyakovFlow(action, mass=degree, rate=rate, attachment=attachment)
+
+
 def build_metric(config: FlowConfig) -> PoincareBall | None:
     return named("flow.positions", config.positions, {"flat": None, "hyperbolic": PoincareBall()})
 
@@ -134,14 +161,15 @@ def build_classifier(config: RunConfig, *, features: int, positions: int, num_cl
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
     """The BLEND of a configuration for inputs of these widths; ``positions`` 0 for none."""
     _check_exponential(config)
+    _check_polyakov(config)
     joint = Joint(config.model.pos if positions else 0, config.model.feat)
     ball = build_metric(config.flow)
-    diffusivity = build_diffusivity(config.diffusivity, joint, metric=ball)
+    flow = _flow(config, joint, ball)
     evolution = Evolution(
-        build_flow(config.flow, diffusivity, joint),
+        flow,
         scheme=build_scheme(config.scheme),
         time=config.scheme.time,
-        stencil=thinned(build_stencil(config.stencil, joint, ball=ball), config.stencil, diffusivity),
+        stencil=thinned(build_stencil(config.stencil, joint, ball=ball), config.stencil, flow.diffusivity),
         remesh=config.stencil.remesh,
         costs=build_costs(config.flow),
     )
@@ -156,12 +184,34 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
     )
 
 
+def _flow(config: RunConfig, joint: Joint, ball: PoincareBall | None) -> Flow:
+    if config.flow.psi is not None:
+        return build_polyakov(config.flow, config.flow.psi)
+    return build_flow(config.flow, build_diffusivity(config.diffusivity, joint, metric=ball), joint)
+
+
 def _check_exponential(config: RunConfig) -> None:
     flow = config.flow
-    if config.scheme.solver == EXPONENTIAL and (not flow.frozen or flow.kinetic or flow.jacobian):
+    live = not flow.frozen or flow.psi is not None
+    if config.scheme.solver == EXPONENTIAL and (live or flow.kinetic or flow.jacobian):
         raise ValueError(
-            "`scheme.solver=exponential` solves linear flows alone: set `flow.frozen=true`, `flow.kinetic=0` and "
-            "`flow.jacobian=0` too, or choose another solver."
+            "`scheme.solver=exponential` solves linear flows alone: set `flow.frozen=true`, `flow.psi=null`, "
+            "`flow.kinetic=0` and `flow.jacobian=0` too, or choose another solver."
+        )
+
+
+def _check_polyakov(config: RunConfig) -> None:
+    flow, known = config.flow, config.flow.psi is not None
+    if known and flow.positions != "flat":
+        raise ValueError("`flow.psi` measures flat distances: set `flow.positions=flat` too.")
+    if known and config.stencil.strongest is not None:
+        raise ValueError(
+            "`flow.psi` needs both directions of every edge, and `stencil.strongest` may drop one: set it to null."
+        )
+    if config.scheme.descends and (not known or flow.kinetic or flow.jacobian):
+        raise ValueError(
+            "`scheme.descends` needs a flow that goes down an energy: set `flow.psi`, `flow.kinetic=0` and "
+            "`flow.jacobian=0` too."
         )
 
 

@@ -103,8 +103,10 @@ class FlowConfig:
 
     ``positions``: flat, or hyperbolic for the live flow in the Poincaré ball. ``frozen``: attention at z(0), or live
     at z(t). ``storage``: null, or bfloat16 or float16 for what a live flow gathers along edges on a GPU. ``rate``:
-    learnable alpha. ``source``: learnable beta z(0). ``kinetic``, ``jacobian``: the weights of the
-    running costs.
+    learnable alpha. ``source``: learnable beta z(0). ``kinetic``, ``jacobian``: the weights of the running costs.
+    ``psi``: null, or a family of Theorem 1 (constant, gauss, perona-malik, roughness) whose length begins at
+    ``length``. Then the flow goes down that family's action and is live; ``source`` is a learnable attachment
+    lambda (z(0) - z), and ``diffusivity`` and ``frozen`` do not count.
     """
 
     positions: str = "flat"
@@ -114,6 +116,8 @@ class FlowConfig:
     source: bool = False
     kinetic: float = 0.0
     jacobian: float = 0.0
+    psi: str | None = None
+    length: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class SchemeConfig:
     ``adjoint``: direct, checkpointed or continuous, the last by ``backward`` (a solver, with ``backward_dt`` or the
     same tolerances; null for the forward scheme). ``solver`` may also be ``torchdiffeq:METHOD``, or ``exponential`` for
     frozen flows without costs, by the tolerances and with ``dt`` null. Implicit solvers solve their equations to a
-    tenth of the tolerances.
+    tenth of the tolerances. ``descends``: take no step along which the energy grows, for flows with ``flow.psi``.
     """
 
     solver: str = "dopri5"
@@ -164,6 +168,7 @@ class SchemeConfig:
     backward: str | None = None
     backward_dt: float | None = None
     max_steps: int = 10_000
+    descends: bool = False
 
 
 @dataclass(frozen=True)

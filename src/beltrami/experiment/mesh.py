@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from beltrami.diffusivity import Diffusivity
+from beltrami.diffusivity import EdgeWeights
 from beltrami.errors import UnknownName
 from beltrami.experiment.config import StencilConfig
 from beltrami.geometry import PoincareBall
@@ -67,7 +67,7 @@ def build_stencil(config: StencilConfig, joint: Joint, *, ball: PoincareBall | N
     return parts[0] if len(parts) == 1 else Chain(*parts)
 
 
-def thinned(stencil: Stencil, config: StencilConfig, diffusivity: Diffusivity) -> Stencil:
+def thinned(stencil: Stencil, config: StencilConfig, diffusivity: EdgeWeights) -> Stencil:
     """The stencil and, while training, of its edges the share that diffuses most."""
     if config.strongest is None:
         return stencil

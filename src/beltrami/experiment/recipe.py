@@ -171,10 +171,23 @@ def blend_knn(dataset: str) -> RunConfig:
     return override(config, REWIRED_SETTINGS.get(dataset, ()))
 
 
+def polyakov(dataset: str) -> RunConfig:
+    """The gradient flow of Theorem 1: it goes down a Polyakov action, attached to where it began."""
+    config = blend(dataset)
+    return replace(
+        config,
+        recipe="polyakov",
+        flow=FlowConfig(source=True, psi="perona-malik", length=3.0),
+        stencil=replace(config.stencil, loops=0.0),  # no distance lies along a loop
+        scheme=SchemeConfig("euler", 4.0, dt=0.5, descends=True),
+    )
+
+
 RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "blend": blend,
     "blend-knn": blend_knn,
     "uniform": uniform,
+    "polyakov": polyakov,
     **COMPETITORS,
 }
 

@@ -17,6 +17,7 @@ from beltrami.scheme import (
     Continuous,
     Controller,
     CrankNicolson,
+    Descent,
     Direct,
     Dopri5,
     Euler,
@@ -48,6 +49,10 @@ ADJOINTS = ("direct", "checkpointed", "continuous")
 
 
 def build_scheme(config: SchemeConfig) -> TimeStepping:
+    if config.descends and config.solver.startswith((TORCHDIFFEQ, EXPONENTIAL)):
+        raise ValueError(
+            f"`scheme.descends` looks at every step, and {config.solver!r} shows none: choose another solver."
+        )
     if config.solver.startswith(TORCHDIFFEQ):
         return _torchdiffeq(config)
     if config.solver == EXPONENTIAL:
@@ -67,7 +72,8 @@ def build_scheme(config: SchemeConfig) -> TimeStepping:
             None if config.backward is None else stepping(config.backward, config.backward_dt, Direct())
         ),
     }
-    return stepping(config.solver, config.dt, named("scheme.adjoint", config.adjoint, adjoints)())
+    scheme = stepping(config.solver, config.dt, named("scheme.adjoint", config.adjoint, adjoints)())
+    return Descent(scheme) if config.descends else scheme
 
 
 def _exponential(config: SchemeConfig) -> Exponential:
