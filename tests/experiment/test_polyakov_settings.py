@@ -5,7 +5,7 @@ import torch
 from toy import small_config, toy_problem
 
 from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, Roughness
-from beltrami.experiment import RunConfig, override, recipe, run
+from beltrami.experiment import RunConfig, override, recipe, run, run_many
 from beltrami.experiment.build import PSIS, build_model, check_settings
 from beltrami.flow import PolyakovFlow, degree
 from beltrami.model import BLEND
@@ -62,6 +62,21 @@ def test_descends_wraps_the_scheme_and_nothing_else_does() -> None:
     assert isinstance(scheme, Descent)
     assert scheme.scheme == built("flow.psi=gauss").evolution.scheme
     assert isinstance(built().evolution.scheme, Scheme)
+
+
+def test_many_runs_at_once_are_what_they_are_alone() -> None:
+    short = ["train.epochs=3", "train.look_every=3", "scheme.time=1", "model.feat=8"]
+    configs = [override(recipe("polyakov", "digits", seed=seed), short) for seed in (0, 1)]
+    for config, outcome in zip(configs, run_many(configs), strict=True):
+        assert isinstance(outcome, tuple)
+        alone, found = run(config)[0], outcome[0]
+        assert (found.best_epoch, found.evaluations) == (alone.best_epoch, alone.evaluations)
+        assert found.test_accuracy == pytest.approx(alone.test_accuracy, abs=0.2)  # three nodes of 1,297
+
+
+def test_without_descent_nothing_waits_so_that_steps_can_be_recorded() -> None:
+    assert not built("flow.psi=gauss").waits
+    assert built(*DESCENDS).waits
 
 
 def test_the_recipe_descends_from_the_graph_itself() -> None:

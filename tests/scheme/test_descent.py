@@ -7,6 +7,7 @@ import pytest
 import torch
 from checks import normal
 from torch import Tensor
+from torch.func import vmap
 
 from beltrami.errors import SolverError
 from beltrami.scheme import (
@@ -120,6 +121,15 @@ def test_gradients_go_through_the_steps_that_were_taken(adjoint: Checkpointed | 
     end = solve(Bowl(), y0, (0.0, 0.4), Descent(Scheme(RK4(), ConstantSteps(0.02), adjoint)), (Bowl.k,)).ys[-1]
     (found,) = torch.autograd.grad(end.sum(), y0)
     torch.testing.assert_close(found, torch.exp(-0.4 * Bowl.k), rtol=1e-4, atol=0)
+
+
+def test_a_run_of_a_batch_that_is_no_number_leaves_the_others_alone() -> None:
+    y0, scheme = normal(3, 2), Descent(Scheme(Euler(), ConstantSteps(0.7)))
+    y0[1] = math.nan
+    ends = vmap(lambda y: solve(Bowl(), y, (0.0, 1.4), scheme).ys[-1])(y0)
+    assert torch.isfinite(ends).all(1).tolist() == [True, False, True]
+    for k in (0, 2):
+        torch.testing.assert_close(ends[k], solve(Bowl(), y0[k], (0.0, 1.4), scheme).ys[-1])
 
 
 def test_it_goes_on_where_a_solve_ended() -> None:

@@ -31,7 +31,7 @@ def train(
     recipe: Annotated[
         str,
         typer.Option(
-            help="Which settings to start from: blend, blend-knn, uniform, or a competitor's.", metavar="NAME"
+            help="Which settings to start from: blend, blend-knn, uniform, polyakov, or a competitor's.", metavar="NAME"
         ),
     ] = "blend",
     split: Annotated[

@@ -13,7 +13,7 @@ class Variational(EdgeWeights):
 
     .. math:: \sum_j a_{ij}(Z) (z_j - z_i) = - \frac{\partial E(Z)}{\partial z_i}
 
-    They are symmetric but sum to nothing in particular: to normalise them would be to lose the energy.
+    They are symmetric but sum to nothing in particular: normalised, their flow would be the gradient of nothing.
     """
 
     @abstractmethod

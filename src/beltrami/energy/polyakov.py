@@ -23,7 +23,8 @@ class PolyakovAction(Variational):
 
     What the statement needs: edges in both directions, or a would not be symmetric and the flow no gradient; and
     weights that are not normalised afterwards, where the paper's eq. (7) has them sum to one. A flow in which nodes
-    weigh differently (``PolyakovFlow(mass=degree)``) comes near that and keeps the energy.
+    weigh differently (``PolyakovFlow(mass=degree)``) comes near that and keeps the energy. Where the paper writes
+    a(z_i, z_j), a depends on the neighbours of i and j as well; and that psi is at least zero makes S so, but not a.
 
     Args:
         psi: the family.

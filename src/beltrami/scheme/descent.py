@@ -1,5 +1,6 @@
 """Steps along which an energy never grows."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,7 @@ class Downhill(Controller):
 
     with epsilon the machine's. A step that fails is tried again at half the length; on a gradient flow one that is
     short enough passes. A step that changes nothing but the last places of the state always passes. Runs of a batch
-    (``torch.func.vmap``) share their steps, and all must pass.
+    (``torch.func.vmap``) share their steps, and all must pass, but for those whose energy was no number before.
 
     Args:
         controller: proposes the lengths: ``ConstantSteps`` to go as far as one may, ``PID`` to be accurate besides.
@@ -51,8 +52,8 @@ class Downhill(Controller):
         first, before, inner = memory[:runs], memory[runs : 2 * runs], memory[2 * runs :]
         if not memory:
             first = before = self._look(y0)
-        slack = torch.finfo(y0.dtype).eps
-        falls = all(e1 <= e0 + slack * abs(e) for e, e0, e1 in zip(first, before, after, strict=True))
+        slack, each = torch.finfo(y0.dtype).eps, zip(first, before, after, strict=True)
+        falls = all(e1 <= e0 + slack * abs(e) or (runs > 1 and math.isnan(e0)) for e, e0, e1 in each)
         if not falls and not _unmoved(y0, step.y1):
             return Verdict(False, SHORTER * dt, (*first, *before, *inner))
         accept, proposed, inner = self.controller.judge(step, dt, y0, solver, inner)
