@@ -2,7 +2,7 @@
 
     python benchmarks/search.py results/search/first.txt --device cuda --out results/search/first.json
 
-A line names dataset, recipe, protocol and number of runs, and then settings as ``--set`` takes them. Seeds begin at 1000,
+A line names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds begin at 1000,
 so that the splits are not those that results are quoted on.
 """
 
