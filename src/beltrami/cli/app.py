@@ -31,7 +31,8 @@ def train(
     recipe: Annotated[
         str,
         typer.Option(
-            help="Which settings to start from: blend, blend-knn, uniform, polyakov, or a competitor's.", metavar="NAME"
+            help="Which settings to start from: blend, blend-knn, uniform, polyakov, a competitor's, or a file of `tune`.",
+            metavar="NAME",
         ),
     ] = "blend",
     split: Annotated[
@@ -76,6 +77,8 @@ def train(
 
     - `beltrami train cora --recipe gcn`, or gat, gat-ppr, monet, sage-mean, sage-maxpool, cgnn, gde, gode, lanczosnet,
       adalanczosnet, grand
+
+    - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
     """
     from beltrami.experiment import check_settings, override, pin, pose, run, save_run
     from beltrami.experiment import recipe as recipe_for
@@ -97,7 +100,7 @@ def train(
         from beltrami.experiment.compare import label_spreading
 
         rival = label_spreading(problem.dataset, problem.split)
-    summary(result, folder=folder, label_spreading=rival)
+    summary(result, folder=folder, label_spreading=rival, tried=config.tried)
 
 
 @app.command()

@@ -26,7 +26,9 @@ def study(
     ] = None,
     methods: Annotated[
         list[str] | None,
-        typer.Option(help="Rows of the table, with commas; all that are known by default.", metavar="NAMES"),
+        typer.Option(
+            help="Rows of the table, or recipe files, with commas; all that are known by default.", metavar="NAMES"
+        ),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Random splits of each dataset.", metavar="N")] = None,
     inits: Annotated[int | None, typer.Option(help="Runs from other seeds on each split.", metavar="N")] = None,

@@ -195,7 +195,11 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One run, from the dataset to the last epoch."""
+    """One run, from the dataset to the last epoch.
+
+    ``tried``: how many configurations were tried on validation before this one was settled on; null where nobody
+    counted. It says what a result is worth and alters none.
+    """
 
     dataset: str
     recipe: str
@@ -209,6 +213,7 @@ class RunConfig:
     stencil: StencilConfig = field(default_factory=StencilConfig)
     scheme: SchemeConfig = field(default_factory=SchemeConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    tried: int | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from beltrami.errors import UnknownName
 from beltrami.experiment.competitor import COMPETITORS
@@ -16,7 +17,8 @@ from beltrami.experiment.config import (
     StencilConfig,
     TrainConfig,
 )
-from beltrami.experiment.setting import override
+from beltrami.experiment.name import named
+from beltrami.experiment.setting import override, read_config
 
 PPR_ROWS = PositionConfig(encoding="ppr", restart=0.05, top=64)
 
@@ -198,17 +200,27 @@ def recipe(
     """The configuration of a recipe on a dataset, with its seeds.
 
     Args:
-        name: one of ``RECIPES``.
+        name: one of ``RECIPES``, or a configuration file (``*.json``), as ``beltrami tune`` and every run leave one.
         dataset: one of the datasets the recipe has settings for.
         protocol: the split's; the recipe's own by default. ``planetoid`` is a split of the whole graph.
         seed: of weights and dropout, and of the split unless it has one of its own.
         split_seed: of the split.
     """
-    if name not in RECIPES:
-        raise UnknownName("recipe", name, RECIPES)
-    config = RECIPES[name](dataset)
+    config = _from_file(name, dataset) if is_file(name) else named("recipe", name, RECIPES)(dataset)
     data = replace(config.data, split_seed=seed if split_seed is None else split_seed)
     if protocol is not None:
         component = "all" if protocol == "planetoid" else config.data.component
         data = replace(data, protocol=protocol, component=component)
     return replace(config, seed=seed, data=data)
+
+
+def is_file(name: str) -> bool:
+    """Whether a recipe's name is that of a configuration file."""
+    return name.endswith(".json")
+
+
+def _from_file(name: str, dataset: str) -> RunConfig:
+    config = read_config(Path(name))
+    if dataset != config.dataset:
+        raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
+    return config

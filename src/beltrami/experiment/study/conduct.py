@@ -83,7 +83,7 @@ class _Conductor:
                 size = (len(batch) + 1) // 2
                 continue
             if isinstance(outcomes, Exception):
-                self.watch.fall_back(f"one by one, since runs together fail ({_in_words(outcomes)})")
+                self.watch.fall_back(f"one by one, since runs together fail ({in_words(outcomes)})")
                 break
             for task, outcome in zip(batch, outcomes, strict=True):
                 self._record(task, outcome)
@@ -112,24 +112,26 @@ class _Conductor:
             self.watch.begin([task])
             try:
                 outcome: Done | Exception = self.work.one(
-                    task.config, _on_split(problem, task.config), on_epoch=self.watch.epoch
+                    task.config, on_split(problem, task.config), on_epoch=self.watch.epoch
                 )
             except Exception as error:
                 outcome = error
             self._record(task, outcome)
 
     def _record(self, task: Task, outcome: Done | Exception) -> None:
-        line = task.line(outcome if isinstance(outcome, Done) else _in_words(outcome))
+        line = task.line(outcome if isinstance(outcome, Done) else in_words(outcome))
         self.ledger.append(line)
         self.watch.end(line)
 
 
-def _on_split(problem: Problem, config: RunConfig) -> Problem:
+def on_split(problem: Problem, config: RunConfig) -> Problem:
+    """The problem on the split of a configuration."""
     data = config.data
     split = make_split(problem.dataset.to("cpu"), protocol=data.protocol, seed=data.split_seed)
     return replace(problem, split=split.to(problem.dataset.y.device))
 
 
-def _in_words(error: Exception) -> str:
+def in_words(error: Exception) -> str:
+    """An error as one line, with its kind where the message may not speak for itself."""
     text = " ".join(str(error).split())
     return text if isinstance(error, (SolverError, DataError)) else f"{type(error).__name__}: {text}"

@@ -28,8 +28,11 @@ def setup_of(config: RunConfig) -> str:
 
 
 def departures(config: RunConfig) -> dict[str, Any]:
-    """Every setting that is not its default, by its dotted name: the whole configuration, in short."""
-    plain = asdict(RunConfig(config.dataset, config.recipe))
+    """Every setting that is not its default, by its dotted name: the whole configuration, in short.
+
+    How many others were tried before it is none of its settings.
+    """
+    plain = asdict(RunConfig(config.dataset, config.recipe, tried=config.tried))
     return dict(_departures(asdict(config), plain, ""))
 
 

@@ -48,7 +48,7 @@ class Task:
             key=key_of(config),
             setup=setup_of(config),
             settings=departures(config),
-            tried=tried(config.recipe, config.dataset),
+            tried=tried(config),
             result=done.result,
             also=done.also,
             error=outcome if isinstance(outcome, str) else None,

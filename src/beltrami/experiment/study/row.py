@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from beltrami.errors import UnknownName
 from beltrami.experiment.config import RunConfig
-from beltrami.experiment.recipe import RECIPES, recipe
+from beltrami.experiment.recipe import RECIPES, is_file, recipe
 from beltrami.experiment.setting import override
 
 
@@ -14,7 +14,7 @@ class Row:
 
     Args:
         name: what ``--methods`` calls it.
-        recipe: one of ``RECIPES``.
+        recipe: one of ``RECIPES``, or a configuration file.
         settings: departures, as ``--set`` takes them.
         series: which curve the row is a point of, if of any.
         at: where on that curve.
@@ -29,7 +29,7 @@ class Row:
     @property
     def known(self) -> bool:
         """Whether there is such a recipe."""
-        return self.recipe in RECIPES
+        return self.recipe in RECIPES or is_file(self.recipe)
 
     def knows(self, dataset: str) -> bool:
         """Whether the recipe has settings for the dataset."""

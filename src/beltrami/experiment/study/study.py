@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from beltrami.errors import UnknownName
+from beltrami.experiment.recipe import is_file
 from beltrami.experiment.study.draw import Draw
 from beltrami.experiment.study.quantity import Quantity
 from beltrami.experiment.study.row import Row
@@ -39,7 +41,9 @@ class Study:
     note: str = ""
 
     def row(self, name: str) -> Row:
-        """The row of this name; one that is not there, or whose recipe is not, is refused."""
+        """The row of this name, or of a configuration file; one that is not there, or lacks its recipe, is refused."""
+        if is_file(name):
+            return Row(Path(name).stem, name)
         rows = {row.name: row for row in self.rows if row.known}
         if name not in rows:
             raise UnknownName(f"method of study {self.name!r}", name, rows)
