@@ -12,6 +12,7 @@ from beltrami.cli.denoise import denoise
 from beltrami.cli.option import Device, check_device, check_folder
 from beltrami.cli.space import encode, rewire
 from beltrami.cli.study import study
+from beltrami.cli.tune import tune
 from beltrami.errors import DataError, SolverError
 
 app = typer.Typer(
@@ -130,6 +131,7 @@ app.command()(rewire)
 app.command()(bench)
 app.command()(study)
 app.command()(denoise)
+app.command()(tune)
 
 
 def main() -> None:

@@ -1,0 +1,119 @@
+"""Tuning as a person sees it: how far a search is, and what it found."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from beltrami.experiment import RunConfig
+from beltrami.experiment.space import value_of
+from beltrami.experiment.study import Line, latest
+from beltrami.experiment.tune import Search, Watch, ranking
+from beltrami.report.study.watch import Pace
+
+SHOWN = 5  # of the best trials
+
+
+@contextmanager
+def searching(total: int, *, title: str) -> Iterator[Watch]:
+    """A bar with the trials that are over, how many go on, and the best so far; a line a trial where nobody watches."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield Plain(total, console)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield Live(bar, bar.add_task(title, total=total, state=""), Pace(total))
+
+
+@dataclass
+class Live:
+    """A bar that says which trial is the best."""
+
+    bar: Progress
+    task: TaskID
+    pace: Pace
+    left: str = ""
+
+    def epoch(self, going: int, best: Line | None) -> None:
+        leader = "" if best is None else f", best {_validation(best)}% (trial {best.row})"
+        self.bar.update(self.task, state=f"{going} going{leader}  [dim]{self.left}[/]")
+
+    def end(self, line: Line) -> None:
+        self.left = self.pace.step()
+        if line.error is not None:
+            self.bar.console.print(f"trial {line.row}: {line.error}", markup=False, style="yellow")
+        self.bar.advance(self.task)
+
+
+@dataclass
+class Plain:
+    """One line a trial."""
+
+    total: int
+    console: Console
+    pace: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pace = Pace(self.total)
+
+    def epoch(self, going: int, best: Line | None) -> None:
+        pass
+
+    def end(self, line: Line) -> None:
+        left = self.pace.step()
+        text = f"{self.pace.done}/{self.total} trial {line.row}: {outcome(line)} ({left})"
+        self.console.print(text, markup=False, soft_wrap=True)
+
+
+def outcome(line: Line) -> str:
+    """How a trial ended, in words."""
+    if line.error is not None:
+        return f"failed: {line.error}"
+    epochs, seconds = len(line.also["by_epoch"]), line.also["seconds"]
+    end = "stopped after" if line.also["stopped"] else "in"
+    return f"validation {_validation(line)}%, {end} {epochs} epochs, {seconds:.1f} s"
+
+
+def found(search: Search, lines: Sequence[Line], best: RunConfig, *, path: Path) -> None:
+    """The best trials beside the recipe itself, how the others ended, and what to do with the outcome."""
+    console = Console(highlight=False)
+    ranked, trials = ranking(lines), latest(lines)
+    console.print(f"[bold]validation {_validation(ranked[0])}%[/]  (trial {ranked[0].row})")
+    for line in ranked:
+        if line.row == "0":
+            console.print(f"the recipe as it stands: {_validation(line)}%  (trial 0)")
+    stopped = sum(bool(line.also["stopped"]) for line in trials if line.error is None)
+    failed = sum(line.error is not None for line in trials)
+    console.print(f"{len(trials)} configurations tried, {stopped} stopped early, {failed} failed")
+    console.print(_settings(search, ranked[:SHOWN]))
+    console.print(f"[dim]saved in[/] {path}", soft_wrap=True)
+    console.print(f"[dim]train it:[/] beltrami train {best.dataset} --recipe {path}", soft_wrap=True)
+
+
+def _settings(search: Search, lines: Sequence[Line]) -> Table:
+    """The searched settings of trials, a column each."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("trial")
+    for line in lines:
+        table.add_column(line.row, justify="right")
+    table.add_row("validation", *map(_validation, lines))
+    for name in search.space.spans:
+        values = (value_of(search.trial(int(line.row)).config, name) for line in lines)
+        table.add_row(f"[dim]{name}[/]", *map(str, values))
+    return table
+
+
+def _validation(line: Line) -> str:
+    return f"{line.number('validation') or 0.0:.2f}"
