@@ -105,7 +105,7 @@ def found(search: Search, lines: Sequence[Line], best: RunConfig, *, path: Path)
 def _settings(search: Search, lines: Sequence[Line]) -> Table:
     """The searched settings of trials, a column each."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("trial")
+    table.add_column("trial", min_width=max(map(len, search.space.spans), default=0))
     for line in lines:
         table.add_column(line.row, justify="right")
     table.add_row("validation", *map(_validation, lines))
