@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -30,6 +31,7 @@ QUIET = {
 }
 PLACES = ("BELTRAMI_DATA", "BELTRAMI_CACHE")
 STORE = 100 * 2**20  # bytes of shared memory: what trials report is small
+PATIENCE = 5.0  # seconds for a cluster to answer
 LONGEST = 24  # characters of a temporary folder under which Ray's sockets still find room
 
 
@@ -85,11 +87,12 @@ class Engine:
             ray.init(address="local", **own, **common)
             return
         try:
+            _knock(self.address)
             ray.init(address=self.address, **common)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise DataError(
-                f"no Ray cluster answers at {self.address!r} ({in_words(error)[:200]}): check `--address`, or leave it "
-                "out to run on this machine."
+                f"no Ray cluster answers at {self.address!r} ({in_words(error)[:200]}): check `--address`, and "
+                "RAY_AUTH_TOKEN where the cluster asks for one, or leave it out to run on this machine."
             ) from error
 
     def _check_resources(self) -> None:
@@ -98,6 +101,13 @@ class Engine:
         for name, kind, wanted in (("--cpus-per-trial", "CPU", self.cpus), ("--gpus-per-trial", "GPU", self.gpus)):
             if wanted > held.get(kind, 0):
                 raise ValueError(f"`{name}` asks for {wanted:g}, but Ray has {held.get(kind, 0):g} {kind}s in all.")
+
+
+def _knock(address: str) -> None:
+    """Miss a cluster that is not there now: Ray itself takes minutes for it."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
 class _Scheduler(FIFOScheduler):  # type: ignore[misc]
