@@ -86,7 +86,7 @@ class Search:
                 done.add(number)
         return [number for number in range(count) if number not in done]
 
-    def best(self, lines: Iterable[Line]) -> RunConfig | None:
+    def best(self, lines: Sequence[Line]) -> RunConfig | None:
         """The configuration of the highest validation accuracy as a recipe that says how many were tried; None where
         no trial has any."""
         ranked = ranking(lines)
