@@ -32,7 +32,7 @@ def train(
     recipe: Annotated[
         str,
         typer.Option(
-            help="Which settings to start from: blend, blend-knn, uniform, polyakov, a competitor's, or a file of `tune`.",
+            help="Which settings to start from: blend, blend-knn, uniform, polyakov, a competitor's, or `tune`'s file.",
             metavar="NAME",
         ),
     ] = "blend",
