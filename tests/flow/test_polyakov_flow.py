@@ -14,7 +14,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from beltrami.diffusivity import RandomWalk
 from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, Roughness
 from beltrami.flow import Attachment, BeltramiFlow, Mass, PolyakovField, PolyakovFlow, Rate, counting, degree
-from beltrami.graph import Edges
+from beltrami.graph import Edges, laplacian
 from beltrami.model import Evolution
 from beltrami.scheme import (
     PID,
@@ -185,6 +185,18 @@ def test_the_constant_family_by_degree_is_twice_the_random_walk() -> None:
     walk = BeltramiFlow(RandomWalk()).bind(z, edges)
     f = PolyakovFlow(PolyakovAction(Constant()), mass=degree).bind(z, edges)
     torch.testing.assert_close(f(0.0, z), 2 * walk(0.0, z))
+
+
+@torch.no_grad()
+def test_divided_by_its_row_sums_the_flow_goes_uphill_where_they_are_negative() -> None:
+    """Two nodes beyond sqrt(2) lengths: a < 0 drives them apart, a / a = 1 together, where the action is larger."""
+    edges = Edges.build(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    action, z = PolyakovAction(Gauss(1.0)).double(), torch.tensor([[0.0], [2.0]], dtype=torch.float64)
+    a = action(z, edges)
+    assert bool((a < 0).all())
+    slope = action.gradient(z, edges)
+    assert float((slope * laplacian(z, a, edges)).sum()) < 0  # dS/dt along the theorem's flow
+    assert float((slope * laplacian(z, a / a, edges)).sum()) > 0  # and along the normalised one: a row has one edge
 
 
 def test_nodes_without_edges_stand_still() -> None:
