@@ -19,6 +19,7 @@ from beltrami.diffusivity import (
     Cosine,
     Diffusivity,
     ExpKernel,
+    Mixture,
     Pearson,
     RandomWalk,
     ScaledDot,
@@ -42,6 +43,7 @@ DIFFUSIVITIES: dict[str, Make] = {
     "ExpKernel": lambda n, h, s: ExpKernel(JOINT, 4 * h, heads=h, normalise=n, start=s),
     "Additive": lambda n, h, s: Additive(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
     "Angle": lambda n, h, s: Angle(heads=h, normalise=n),
+    "Mixture": lambda n, h, s: Mixture(JOINT, kernels=2 * h, normalise=n),
     "RandomWalk": lambda n, h, s: RandomWalk(n),
 }
 LEARNED = [name for name in DIFFUSIVITIES if name != "RandomWalk"]

@@ -26,6 +26,7 @@ from beltrami.diffusivity import (
     Cosine,
     Diffusivity,
     ExpKernel,
+    Mixture,
     RandomWalk,
     ScaledDot,
     constant,
@@ -85,9 +86,9 @@ def test_single_precision_stays_single(name: str) -> None:
 def test_the_mean_over_heads_comes_after_the_normaliser(name: str) -> None:
     edges, z, a = kite(), normal(4, JOINT.channels), make(name, heads=3)
     heads = a.normalise(a.score(z, edges), edges)
-    assert heads.shape == (8, 1 if isinstance(a, RandomWalk) else 3)
+    assert heads.shape == (8, 1 if isinstance(a, RandomWalk | Mixture) else 3)
     torch.testing.assert_close(a(z, edges), heads.mean(1))
-    if not isinstance(a, RandomWalk):
+    if not isinstance(a, RandomWalk | Mixture):
         before = a.normalise(a.score(z, edges).mean(1, keepdim=True), edges)[:, 0]
         assert not torch.allclose(before, heads.mean(1), atol=1e-6)
 

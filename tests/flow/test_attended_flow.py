@@ -15,7 +15,7 @@ from beltrami.graph import Both, Edges, Normaliser, Rows, aggregate, squareplus
 from beltrami.graph.ops import backend
 
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
-PAIRED = LEARNED
+PAIRED = [name for name in LEARNED if isinstance(make(name), Paired)]
 
 
 def gaussian(normalise: Normaliser | None = None) -> Diffusivity:

@@ -7,6 +7,7 @@ from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
 from beltrami.diffusivity.fixed import RandomWalk
 from beltrami.diffusivity.gaussian import Gaussian
 from beltrami.diffusivity.kernel import ExpKernel
+from beltrami.diffusivity.mixture import Mixture
 from beltrami.diffusivity.variational import Variational
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Pearson",
     "ExpKernel",
     "Gaussian",
+    "Mixture",
     "Additive",
     "Angle",
     "RandomWalk",

@@ -2,9 +2,15 @@
 
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.beltrami import BeltramiField, BeltramiFlow, LinearField, LinearFlow
+from beltrami.flow.chebyshev import ChebyshevFlow
 from beltrami.flow.cost import Cost, Costed, JacobianNorm, Kinetic
+from beltrami.flow.held import Held
 from beltrami.flow.hyperbolic import HyperbolicFlow
+from beltrami.flow.message import MessageFlow, Pointwise
+from beltrami.flow.onsager import MixedFlow, OnsagerFlow
 from beltrami.flow.polyakov import Mass, PolyakovField, PolyakovFlow, counting, degree
+from beltrami.flow.schedule import Bernstein, PerInterval, Schedule
+from beltrami.flow.scheduled import Scheduled
 from beltrami.flow.source import Attachment, Rate, Source
 
 __all__ = [
@@ -14,6 +20,16 @@ __all__ = [
     "LinearFlow",
     "HyperbolicFlow",
     "PolyakovFlow",
+    "OnsagerFlow",
+    "MixedFlow",
+    "ChebyshevFlow",
+    "MessageFlow",
+    "Pointwise",
+    "Held",
+    "Scheduled",
+    "Schedule",
+    "PerInterval",
+    "Bernstein",
     "BeltramiField",
     "LinearField",
     "PolyakovField",

@@ -1,0 +1,315 @@
+"""Every network of the zoo against the layer it is named after: PyG's with the same weights, or a dense computation."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from checks import crooked, dense, pairs
+from numpy.polynomial import chebyshev
+from torch import Tensor, nn
+from torch_geometric.nn import ChebConv, GATConv, GCNConv, GMMConv, TransformerConv
+from torch_geometric.transforms import GDC
+
+from beltrami.diffusivity import Additive, Mixture, RandomWalk, ScaledDot
+from beltrami.flow import ChebyshevFlow, Flow, Held, LinearFlow, MessageFlow, MixedFlow, Scheduled
+from beltrami.geometry import PoincareBall
+from beltrami.graph import Both, Edges
+from beltrami.joint import Joint
+from beltrami.model import Evolution, zoo
+from beltrami.scheme import (
+    PID,
+    RK4,
+    ConstantSteps,
+    CrankNicolson,
+    Dopri5,
+    Euler,
+    Exponential,
+    ImplicitEuler,
+    Scheme,
+    TimeStepping,
+)
+from beltrami.train import seeded
+
+D, JOINT = 5, Joint(2, 3)
+EDGES = crooked()
+N = EDGES.num_nodes
+EULER = Scheme(Euler(), ConstantSteps(0.5))
+
+
+def state(channels: int = D) -> Tensor:
+    return torch.randn(N, channels, generator=torch.Generator().manual_seed(1))
+
+
+def built(make: Callable[[], Evolution]) -> Evolution:
+    """From seed 0, with parameters that are away from where they begin."""
+    with seeded(0):
+        evolution = make()
+        with torch.no_grad():
+            for parameter in evolution.parameters():
+                parameter.add_(0.3 * torch.randn_like(parameter))
+    return evolution
+
+
+def layers_of(evolution: Evolution) -> list[Flow]:
+    """The flows of its layers, in order."""
+    flow = evolution.flow.flow if isinstance(evolution.flow, Held) else evolution.flow
+    return list(flow.flows) if isinstance(flow, Scheduled) else [flow]
+
+
+def assert_same(found: Tensor, wanted: Tensor) -> None:
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def gat_conv(diffusivity: Additive) -> GATConv:
+    """PyG's layer with the same scores, and values as they are."""
+    heads = len(diffusivity.receiver)
+    conv = GATConv(D, D, heads=heads, concat=False, add_self_loops=False, bias=False)
+    project = diffusivity.project.weight.view(heads, -1, D)  # b^T W z = (W^T b)^T z, and W of PyG is the values' too
+    conv.lin.weight.copy_(torch.eye(D).repeat(heads, 1))
+    conv.att_dst.copy_(torch.einsum("hk,hkd->hd", diffusivity.receiver, project)[None])
+    conv.att_src.copy_(torch.einsum("hk,hkd->hd", diffusivity.sender, project)[None])
+    return conv
+
+
+def attention_of(flow: Flow) -> GATConv:
+    assert isinstance(flow.diffusivity, Additive)
+    return gat_conv(flow.diffusivity)
+
+
+@torch.no_grad()
+def test_gat_is_pygs_layer_with_a_residual_and_no_non_linearity() -> None:
+    evolution, x = built(lambda: zoo.gat(D, layers=3, width=8, heads=2)), state()
+    looped, z = EDGES.with_loops(1.0).edge_index, x
+    for flow in layers_of(evolution):
+        z = z + (attention_of(flow)(z, looped) - z)
+    assert len(layers_of(evolution)) == 3
+    assert_same(evolution(x, EDGES), z)
+
+
+@torch.no_grad()
+def test_chebnet_is_pygs_layer() -> None:
+    evolution, x = built(lambda: zoo.chebnet(D, layers=2, terms=4)), state()
+    z = x
+    for flow in layers_of(evolution):
+        assert isinstance(flow, ChebyshevFlow)
+        conv = ChebConv(D, D, K=4, bias=False)
+        for lin, weight in zip(conv.lins, flow.weight, strict=True):
+            lin.weight.copy_(weight.T)
+        z = conv(z, EDGES.edge_index, lambda_max=2.0)
+    assert_same(evolution(x, EDGES), z)
+
+
+@torch.no_grad()
+def test_a_layer_of_chebnet_can_be_any_step_of_runge_and_kutta() -> None:
+    """RK4's stability polynomial, written in Chebyshev polynomials of L - I."""
+    evolution, x = zoo.chebnet(D, layers=1, terms=5), state()
+    taylor = np.polynomial.Polynomial([1 / math.factorial(k) for k in range(5)])
+    coefficients = chebyshev.poly2cheb(taylor(np.polynomial.Polynomial([-1.0, -1.0])).coef)  # -L = -1 - (L - 1)
+    evolution.flow.weight.copy_(torch.tensor(coefficients, dtype=torch.float32)[:, None, None] * torch.eye(D))
+    plain = Evolution(LinearFlow(RandomWalk(Both())), scheme=Scheme(RK4(), ConstantSteps(1.0)), time=1.0)
+    assert_same(evolution(x, EDGES), plain(x, EDGES))
+
+
+@torch.no_grad()
+def test_gcn_is_pygs_layer() -> None:
+    evolution, x = built(lambda: zoo.gcn(D, layers=3)), state()
+    z = x
+    for flow in layers_of(evolution):
+        assert isinstance(flow, MixedFlow)
+        conv = GCNConv(D, D, bias=False)
+        conv.lin.weight.copy_(flow.weight.T)
+        z = conv(z, EDGES.edge_index)
+    assert_same(evolution(x, EDGES), z)
+
+
+@torch.no_grad()
+def test_monet_is_pygs_layer_with_weights_that_sum_to_one() -> None:
+    evolution, z = built(lambda: zoo.monet(JOINT, layers=2, kernels=3)), state()
+    j, i = EDGES.with_loops(1.0).edge_index
+    u, x = JOINT.split(z)
+    for flow in layers_of(evolution):
+        assert isinstance(flow.diffusivity, Mixture)
+        conv = GMMConv(4, 4, dim=2, kernel_size=3, aggr="sum", bias=False)
+        conv.root.weight.zero_()
+        conv.mu.copy_(flow.diffusivity.mu)
+        conv.sigma.copy_(flow.diffusivity.log_sigma.exp())
+        conv.g.copy_(torch.eye(4).repeat(1, 3))
+        out = conv(torch.cat((x, torch.ones(N, 1)), dim=1), torch.stack((j, i)), u[j] - u[i])
+        x = out[:, :3] / out[:, 3:]
+    assert_same(evolution(z, EDGES), torch.cat((u, x), dim=1))
+
+
+@torch.no_grad()
+def test_transformer_is_pygs_layer_on_all_pairs() -> None:
+    heads = 2
+    evolution, z = built(lambda: zoo.transformer(JOINT, layers=2, width=heads * D, heads=heads)), state()
+    everyone = torch.cartesian_prod(torch.arange(N), torch.arange(N)).T
+    u, out = z[:, JOINT.u], z
+    for flow in layers_of(evolution):
+        assert isinstance(flow.diffusivity, ScaledDot)
+        conv = TransformerConv(D, D, heads=heads, concat=False, root_weight=False, bias=False)
+        conv.lin_query.weight.copy_(flow.diffusivity.project.key.weight)  # the receiver's, in the paper's words a key
+        conv.lin_key.weight.copy_(flow.diffusivity.project.query.weight)
+        conv.lin_value.weight.copy_(torch.eye(D).repeat(heads, 1))
+        out = torch.cat((u, conv(out, everyone)[:, JOINT.x]), dim=1)
+    assert_same(evolution(z, EDGES), out)
+
+
+@torch.no_grad()
+def test_deepset_is_a_network_of_each_node_by_itself() -> None:
+    evolution, x = built(lambda: zoo.deepset(D, layers=2, width=7)), state()
+    out = []
+    for row in x:
+        for flow in layers_of(evolution):
+            assert isinstance(flow, MessageFlow)
+            first, _, last = flow.layer.module
+            row = row + last.weight @ (first.weight @ row + first.bias).clamp(min=0) + last.bias
+        out.append(row)
+    assert_same(evolution(x, EDGES), torch.stack(out))
+    assert torch.equal(evolution(x, EDGES), evolution(x, Edges.build(torch.tensor([[0], [1]]), num_nodes=N)))
+
+
+@torch.no_grad()
+def test_digl_is_pygs_attention_on_pygs_rewired_graph() -> None:
+    from torch_geometric.data import Data
+
+    evolution, x = built(lambda: zoo.digl(D, k=3, restart=0.15, layers=2, width=8, heads=2)), state()
+    rewire = GDC(
+        normalization_out=None,
+        diffusion_kwargs={"method": "ppr", "alpha": 0.15},
+        sparsification_kwargs={"method": "topk", "k": 3, "dim": 1},
+    )
+    edge_index = rewire(Data(edge_index=EDGES.edge_index, num_nodes=N)).edge_index.flip(0)  # its rows are receivers
+    z = x
+    for flow in layers_of(evolution):
+        z = attention_of(flow)(z, edge_index)
+    assert set(pairs(evolution.stencil(x, EDGES))) == set(pairs(Edges.build(edge_index, num_nodes=N)))
+    assert_same(evolution(x, EDGES), z)
+
+
+@torch.no_grad()
+def test_dgcnn_is_pygs_attention_on_neighbours_found_before_every_layer() -> None:
+    evolution, x = built(lambda: zoo.dgcnn(D, k=2, layers=3, width=8, heads=2)), state()
+    z, graphs = x, []
+    for flow in layers_of(evolution):
+        nearest = torch.cdist(z, z).topk(3, largest=False).indices  # oneself and two others
+        edge_index = torch.stack((nearest.flatten(), torch.arange(N).repeat_interleave(3)))
+        graphs.append(nearest.sort().values)
+        z = attention_of(flow)(z, edge_index)
+    assert any(not torch.equal(graphs[0], other) for other in graphs[1:]), "the graph must move to prove anything"
+    assert_same(evolution(x, EDGES), z)
+
+
+@torch.no_grad()
+def test_grand_is_the_matrix_exponential() -> None:
+    exponential = Exponential(rtol=1e-6, atol=1e-6)
+    evolution, x = built(lambda: zoo.grand(D, scheme=exponential, time=2.5, width=8, heads=2)), state()
+    a = dense(*evolution.weights(x, EDGES)).double()
+    assert_same(evolution(x, EDGES), (torch.matrix_exp(2.5 * (a - torch.eye(N).double())) @ x.double()).float())
+
+
+@torch.no_grad()
+def test_blend_with_euler_steps_is_eq_9() -> None:
+    """Neighbours by the positions of each step, a softmax over them, and the sum of differences."""
+    evolution = built(lambda: zoo.blend(JOINT, k=2, remesh=0.5, scheme=EULER, time=1.5, width=4, heads=1))
+    z = state()
+    out, project = z, evolution.flow.diffusivity.project
+    for _ in range(3):
+        key, query, new = out @ project.key.weight.T, out @ project.query.weight.T, out.clone()
+        for i in range(N):
+            apart = [(float((out[i, :2] - out[j, :2]).norm()), j) for j in range(N) if j != i]
+            near = [j for _, j in sorted(apart)[:2]]
+            score = [math.exp(float(key[i] @ query[j]) / 4) for j in near]
+            for s, j in zip(score, near, strict=True):
+                new[i] += 0.5 * s / sum(score) * (out[j] - out[i])
+        out = new
+    assert_same(evolution(z, EDGES), out)
+
+
+NETWORKS: dict[str, Callable[[TimeStepping], Evolution]] = {
+    "chebnet": lambda s: zoo.chebnet(D, scheme=s),
+    "gat": lambda s: zoo.gat(D, width=4, heads=2, scheme=s),
+    "monet": lambda s: zoo.monet(JOINT, scheme=s),
+    "transformer": lambda s: zoo.transformer(JOINT, width=4, heads=2, scheme=s),
+    "deepset": lambda s: zoo.deepset(D, width=4, scheme=s),
+    "digl": lambda s: zoo.digl(D, k=3, width=4, heads=2, scheme=s),
+    "dgcnn": lambda s: zoo.dgcnn(D, k=2, width=4, heads=2, scheme=s),
+    "gcn": lambda s: zoo.gcn(D, scheme=s),
+    "grand": lambda s: zoo.grand(D, width=4, heads=2, scheme=s, time=2.0),
+    "blend": lambda s: zoo.blend(JOINT, k=2, remesh=1.0, width=4, heads=2, scheme=s, time=2.0),
+    "hyperbolic_blend": lambda s: zoo.hyperbolic_blend(JOINT, ball=PoincareBall(), k=2, remesh=1.0, scheme=s, time=2.0),
+}
+STEPS = ConstantSteps(0.5)
+SCHEMES: dict[str, TimeStepping] = {
+    "euler": EULER,
+    "rk4": Scheme(RK4(), STEPS),
+    "dopri5": Scheme(Dopri5(), PID(1e-3, 1e-3)),
+    "implicit-euler": Scheme(ImplicitEuler(1e-6, 1e-6), STEPS),
+    "crank-nicolson": Scheme(CrankNicolson(1e-6, 1e-6), STEPS),
+}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES.keys())
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_network_is_solved_by_every_kind_of_scheme(name: str, scheme: TimeStepping) -> None:
+    """Positions may be hyperbolic: as logarithms at the origin they are any vectors."""
+    evolution, z = built(lambda: NETWORKS[name](scheme)), state().requires_grad_()
+    out = evolution(z, EDGES)
+    out.square().sum().backward()
+    assert bool(torch.isfinite(out).all())
+    assert float((out - z).detach().abs().max()) > 1e-3
+    for tensor in (z, *evolution.parameters()):
+        assert tensor.grad is not None
+        assert bool(torch.isfinite(tensor.grad).all())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_short_steps_of_all_kinds_agree(name: str) -> None:
+    """They discretise one flow; on one graph and with one set of parameters, for the others jump."""
+    if name in ("dgcnn", "blend", "hyperbolic_blend"):
+        pytest.skip("its graph moves")
+    z = state().double()
+
+    def solved(scheme: TimeStepping) -> Tensor:
+        evolution = built(lambda: NETWORKS[name](scheme)).double()
+        evolution.time = 1.0 - 1e-4  # of the first layer
+        with torch.no_grad():
+            return evolution(z, EDGES)
+
+    exact = solved(Scheme(Dopri5(), PID(1e-8, 1e-8)))
+    for solver in (RK4(), CrankNicolson(1e-10, 1e-10)):
+        torch.testing.assert_close(solved(Scheme(solver, ConstantSteps(0.025))), exact, rtol=1e-3, atol=1e-3)
+
+
+def test_rows_are_the_papers_and_every_function_says_its_row() -> None:
+    methods = [row.method for row in zoo.TABLE]
+    assert methods[:7] == ["ChebNet", "GAT", "MoNet", "Transformer", "DeepSet/PointNet", "DIGL", "DGCNN/DGM"]
+    assert methods[7:] == ["GCN (Onsager)", "GRAND", "BLEND"]
+    for row in zoo.TABLE:
+        assert row.build is getattr(zoo, row.build.__name__)
+        said = " ".join((row.build.__doc__ or "").split()).lower()
+        assert row.evolution.split(" + ")[-1].lower() in said
+        assert row.graph.split(" ")[0] in said
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match=r"one of `layers` or more; got 0"):
+        zoo.gat(D, layers=0)
+    with pytest.raises(ValueError, match=r"Mixture needs positions"):
+        zoo.monet(Joint(0, 3))
+    with pytest.raises(ValueError, match=r"`terms` at least 2"):
+        zoo.chebnet(D, terms=1)
+
+
+def test_parameters_of_layers_are_their_own() -> None:
+    one, two = zoo.gat(D, layers=1, width=4, heads=2), zoo.gat(D, layers=2, width=4, heads=2)
+
+    def count(module: nn.Module) -> int:
+        return sum(p.numel() for p in module.parameters())
+
+    assert count(two) == 2 * count(one)
+    names = [name for name, _ in two.state_dict().items()]
+    assert len(names) == len(set(names)) == len(list(two.parameters()))
