@@ -16,6 +16,8 @@ import torch
 
 from beltrami.cli import main
 from beltrami.data import CATALOGUE
+from beltrami.experiment import RECIPES
+from beltrami.model.zoo import TABLE
 
 REQUIRED = {
     "dataset",
@@ -222,6 +224,17 @@ def test_datasets_lists_every_name(beltrami: Beltrami) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     listed = [line.split()[0] for line in outcome.out.splitlines()]
     assert set(CATALOGUE) <= set(listed)
+
+
+def test_zoo_prints_every_row_of_table_1_and_how_to_train_it(beltrami: Beltrami) -> None:
+    outcome = beltrami("zoo")
+    assert (outcome.code, outcome.err) == (0, "")
+    recipes = [line.split()[-1] for line in outcome.out.splitlines()]
+    for row in TABLE:
+        assert row.method in outcome.out
+        assert row.diffusivity in outcome.out
+        assert row.recipe in recipes
+        assert row.recipe in RECIPES
 
 
 @pytest.mark.slow

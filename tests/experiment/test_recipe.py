@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from checks import crooked, dense
+from checks import crooked, dense, undirected
 
 from beltrami.data import CATALOGUE, PROTOCOLS
 from beltrami.errors import UnknownName
@@ -30,8 +30,9 @@ def test_recipe_is_complete(name: str, dataset: str) -> None:
     positions = 0 if build_encoding(config.position) is None else 5
     model = build_classifier(config, features=4, positions=positions, num_classes=CATALOGUE[dataset].classes)
     assert model.num_classes == CATALOGUE[dataset].classes
-    pos = torch.zeros(6, positions) if positions else None
-    assert model(torch.zeros(6, 4), crooked(), pos).shape == (6, CATALOGUE[dataset].classes)
+    ring = undirected([(k, (k + 1) % 32) for k in range(32)], num_nodes=32)
+    pos = torch.zeros(32, positions) if positions else None
+    assert model(torch.zeros(32, 4), ring, pos).shape == (32, CATALOGUE[dataset].classes)
     assert build_training(config.train).epochs == config.train.epochs
 
 

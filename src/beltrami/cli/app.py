@@ -13,6 +13,7 @@ from beltrami.cli.option import Device, check_device, check_folder
 from beltrami.cli.space import encode, rewire
 from beltrami.cli.study import study
 from beltrami.cli.tune import tune
+from beltrami.cli.zoo import zoo
 from beltrami.errors import DataError, SolverError
 
 app = typer.Typer(
@@ -80,6 +81,7 @@ def train(
       adalanczosnet, grand
 
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
+    - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
     from beltrami.experiment import check_settings, override, pin, pose, run, save_run
     from beltrami.experiment import recipe as recipe_for
@@ -132,6 +134,7 @@ app.command()(bench)
 app.command()(study)
 app.command()(denoise)
 app.command()(tune)
+app.command()(zoo)
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ from beltrami.experiment.mesh import build_stencil, thinned
 from beltrami.experiment.name import named
 from beltrami.experiment.rival import build_rival
 from beltrami.experiment.stepping import EXPONENTIAL, build_scheme
+from beltrami.experiment.zoo import NETWORKS, build_network
 from beltrami.flow import (
     Attachment,
     BeltramiFlow,
@@ -153,26 +154,18 @@ def build_costs(config: FlowConfig) -> list[Cost]:
 
 
 def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
-    """BLEND or the competitor of a configuration, for inputs of these widths; ``positions`` 0 for none."""
-    build = build_model if config.model.kind == "blend" else build_rival
+    """BLEND, its kin or the competitor of a configuration, for inputs of these widths; ``positions`` 0 for none."""
+    build = build_model if config.model.kind in ("blend", *NETWORKS) else build_rival
     return build(config, features=features, positions=positions, num_classes=num_classes)
 
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
-    """The BLEND of a configuration for inputs of these widths; ``positions`` 0 for none."""
-    _check_exponential(config)
-    _check_polyakov(config)
+    """The BLEND of a configuration for inputs of these widths; ``positions`` 0 for none.
+
+    A network of Table 1 is one too: the same encoders and decoder around another evolution.
+    """
     joint = Joint(config.model.pos if positions else 0, config.model.feat)
-    ball = build_metric(config.flow)
-    flow = _flow(config, joint, ball)
-    evolution = Evolution(
-        flow,
-        scheme=build_scheme(config.scheme),
-        time=config.scheme.time,
-        stencil=thinned(build_stencil(config.stencil, joint, ball=ball), config.stencil, flow.diffusivity),
-        remesh=config.stencil.remesh,
-        costs=build_costs(config.flow),
-    )
+    evolution = build_evolution(config, joint) if config.model.kind == "blend" else build_network(config, joint)
     dropout = config.model.input_dropout
     return BLEND(
         Encoder(features, joint.feat, dropout=dropout, hidden=config.model.hidden),
@@ -181,6 +174,22 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
         phi=Encoder(positions, joint.pos, dropout=dropout) if positions else None,
         batch_norm=config.model.batch_norm,
         node_dropout=config.model.node_dropout,
+    )
+
+
+def build_evolution(config: RunConfig, joint: Joint) -> Evolution:
+    """The flow, stencil and scheme that a configuration puts together."""
+    _check_exponential(config)
+    _check_polyakov(config)
+    ball = build_metric(config.flow)
+    flow = _flow(config, joint, ball)
+    return Evolution(
+        flow,
+        scheme=build_scheme(config.scheme),
+        time=config.scheme.time,
+        stencil=thinned(build_stencil(config.stencil, joint, ball=ball), config.stencil, flow.diffusivity),
+        remesh=config.stencil.remesh,
+        costs=build_costs(config.flow),
     )
 
 

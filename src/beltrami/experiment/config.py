@@ -45,9 +45,16 @@ class PositionConfig:
 class ModelConfig:
     """Widths of the joint coordinates, ``pos`` = d' and ``feat`` = d, and the regularisation around the flow.
 
-    ``kind``: blend, or the name of a competitor. Of a competitor the settings ``baseline``, ``dropout`` and
-    ``input_dropout`` count, ``position`` (positions stand beside the features), ``stencil`` where it sees the graph
-    alone, and ``scheme`` where it is an equation; not the rest of this group, ``diffusivity`` and ``flow``.
+    ``kind``: blend, a network of Table 1 as a flow, such as gat-flow, or the name of a competitor.
+
+    Of a network of the table ``scheme.time`` is the number of layers; its graph and its equation are its own. What else
+    counts are this group, ``position`` where it looks at positions, ``train``, and where they mean something to it
+    ``stencil.k``, ``stencil.restart``, ``diffusivity.width``, ``diffusivity.heads``, ``baseline.kernels`` (monet-flow),
+    ``baseline.steps`` (the terms of chebnet-flow) and ``baseline.width`` (deepset-flow).
+
+    Of a competitor the settings ``baseline``, ``dropout`` and ``input_dropout`` count, ``position`` (positions stand
+    beside the features), ``stencil`` where it sees the graph alone, and ``scheme`` where it is an equation; not the
+    rest of this group, ``diffusivity`` and ``flow``.
     """
 
     pos: int = 16

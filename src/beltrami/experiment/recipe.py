@@ -18,6 +18,7 @@ from beltrami.experiment.config import (
     TrainConfig,
 )
 from beltrami.experiment.name import named
+from beltrami.experiment.row import ROWS
 from beltrami.experiment.setting import override, read_config
 
 PPR_ROWS = PositionConfig(encoding="ppr", restart=0.05, top=64)
@@ -191,6 +192,7 @@ RECIPES: dict[str, Callable[[str], RunConfig]] = {
     "uniform": uniform,
     "polyakov": polyakov,
     **COMPETITORS,
+    **ROWS,
 }
 
 

@@ -6,6 +6,7 @@ from beltrami.errors import UnknownName
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.mesh import build_stencil
 from beltrami.experiment.stepping import EXPONENTIAL, build_scheme
+from beltrami.experiment.zoo import NETWORKS
 from beltrami.joint import Joint
 from beltrami.model.baseline import (
     Baseline,
@@ -50,7 +51,7 @@ RIVALS = LAYERED | CONTINUOUS
 def build_rival(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Baseline:
     """The competitor for inputs of these widths; ``positions`` 0 for none."""
     if config.model.kind not in RIVALS:
-        raise UnknownName("model.kind", config.model.kind, ("blend", *RIVALS))
+        raise UnknownName("model.kind", config.model.kind, ("blend", *NETWORKS, *RIVALS))
     _check_rival(config)
     frame = Frame(
         features,

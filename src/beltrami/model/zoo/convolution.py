@@ -49,4 +49,4 @@ def gcn(channels: int, *, layers: int = 2, scheme: TimeStepping = LAYERS) -> Evo
 
 
 CHEBNET = Row("ChebNet", FEATURES, "fixed a_ij", "fixed E", FIXED_STEP, "chebnet-flow", chebnet)
-GCN = Row("GCN (Onsager)", FEATURES, "fixed a_ij, mixing W", "fixed E", FIXED_STEP, "gcn-flow", gcn)
+GCN = Row("GCN (Onsager)", FEATURES, "fixed a_ij", "fixed E", FIXED_STEP, "gcn-flow", gcn)

@@ -70,9 +70,9 @@ GRAND = Row("GRAND", FEATURES, "a(x_i, x_j)", "fixed E", "explicit, adaptive ste
 BLEND = Row(
     "BLEND",
     "positions U + features X",
-    "a((u_i, x_i), (u_j, x_j))",
+    "a(z_i, z_j)",
     "adaptive E(U)",
-    "explicit, adaptive step; implicit",
+    "explicit, adaptive step, or implicit",
     "blend",
     blend,
 )

@@ -56,5 +56,5 @@ def transformer(
 
 MONET = Row("MoNet", FEATURES, "a(u_i, u_j)", "fixed E", FIXED_STEP, "monet-flow", monet)
 TRANSFORMER = Row(
-    "Transformer", FEATURES, "a((u_i, x_i), (u_j, x_j))", "fixed E = V x V", FIXED_STEP, "transformer-flow", transformer
+    "Transformer", FEATURES, "a(z_i, z_j)", "fixed E = V x V", FIXED_STEP, "transformer-flow", transformer
 )

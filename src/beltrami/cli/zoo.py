@@ -1,0 +1,12 @@
+"""The verb `zoo`."""
+
+
+def zoo() -> None:
+    """Print the paper's Table 1 from the code: each network as a flow on a graph by a scheme, and how to train it.
+
+    `beltrami train cora --recipe gat-flow` trains the second row, and so on by the names of the last column.
+    """
+    from beltrami.model.zoo import TABLE
+    from beltrami.report.zoo import table
+
+    table(TABLE)
