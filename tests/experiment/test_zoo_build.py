@@ -10,8 +10,11 @@ from beltrami.errors import UnknownName
 from beltrami.experiment import RunConfig, check_settings, override, recipe, run
 from beltrami.experiment.build import build_training
 from beltrami.experiment.row import ROWS
-from beltrami.experiment.zoo import BY_FEATURES, BY_POSITIONS, NETWORKS
+from beltrami.experiment.zoo import BY_FEATURES, BY_POSITIONS, NETWORKS, build_network
+from beltrami.flow import Scheduled
+from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier, zoo
+from beltrami.stencil import Chain
 from beltrami.train import fit, fit_many, load_weights, predict, save_weights, seeded
 
 kinds = pytest.mark.parametrize("kind", NETWORKS)
@@ -64,13 +67,13 @@ def test_seeds_side_by_side_are_those_of_each_alone(kind: str) -> None:
 
 
 def test_layers_are_the_terminal_time_and_settings_reach_the_network() -> None:
-    model = toy_problem().model(small("gat-flow", "scheme.time=3", "diffusivity.heads=4"))
-    assert isinstance(model, BLEND)
-    assert len(model.evolution.flow.flows) == model.evolution.time == 3
-    assert model.evolution.flow.diffusivity.receiver.shape == (4, 2)
-    model = toy_problem().model(small("digl-flow", "stencil.k=5", "stencil.restart=0.3"))
-    assert isinstance(model, BLEND)
-    assert (model.evolution.stencil.stencils[0].k, model.evolution.stencil.stencils[0].restart) == (5, 0.3)
+    evolution = build_network(small("gat-flow", "scheme.time=3", "diffusivity.heads=4"), Joint(0, 8))
+    assert isinstance(evolution.flow, Scheduled)
+    assert len(evolution.flow.parts) == evolution.time == 3
+    assert evolution.flow.diffusivity.get_parameter("receiver").shape == (4, 2)
+    stencil = build_network(small("digl-flow", "stencil.k=5", "stencil.restart=0.3"), Joint(0, 8)).stencil
+    assert isinstance(stencil, Chain)
+    assert vars(stencil.stencils[0]) == {"k": 5, "restart": 0.3}
 
 
 def test_refusals() -> None:

@@ -55,7 +55,7 @@ def built(make: Callable[[], Evolution]) -> Evolution:
 def layers_of(evolution: Evolution) -> list[Flow]:
     """The flows of its layers, in order."""
     flow = evolution.flow.flow if isinstance(evolution.flow, Held) else evolution.flow
-    return list(flow.flows) if isinstance(flow, Scheduled) else [flow]
+    return list(flow.parts) if isinstance(flow, Scheduled) else [flow]
 
 
 def assert_same(found: Tensor, wanted: Tensor) -> None:
@@ -108,7 +108,9 @@ def test_a_layer_of_chebnet_can_be_any_step_of_runge_and_kutta() -> None:
     evolution, x = zoo.chebnet(D, layers=1, terms=5), state()
     taylor = np.polynomial.Polynomial([1 / math.factorial(k) for k in range(5)])
     coefficients = chebyshev.poly2cheb(taylor(np.polynomial.Polynomial([-1.0, -1.0])).coef)  # -L = -1 - (L - 1)
-    evolution.flow.weight.copy_(torch.tensor(coefficients, dtype=torch.float32)[:, None, None] * torch.eye(D))
+    evolution.flow.get_parameter("weight").copy_(
+        torch.tensor(coefficients, dtype=torch.float32)[:, None, None] * torch.eye(D)
+    )
     plain = Evolution(LinearFlow(RandomWalk(Both())), scheme=Scheme(RK4(), ConstantSteps(1.0)), time=1.0)
     assert_same(evolution(x, EDGES), plain(x, EDGES))
 
@@ -165,7 +167,7 @@ def test_deepset_is_a_network_of_each_node_by_itself() -> None:
     for row in x:
         for flow in layers_of(evolution):
             assert isinstance(flow, MessageFlow)
-            first, _, last = flow.layer.module
+            first, last = (module for module in flow.modules() if isinstance(module, nn.Linear))
             row = row + last.weight @ (first.weight @ row + first.bias).clamp(min=0) + last.bias
         out.append(row)
     assert_same(evolution(x, EDGES), torch.stack(out))
@@ -216,9 +218,11 @@ def test_blend_with_euler_steps_is_eq_9() -> None:
     """Neighbours by the positions of each step, a softmax over them, and the sum of differences."""
     evolution = built(lambda: zoo.blend(JOINT, k=2, remesh=0.5, scheme=EULER, time=1.5, width=4, heads=1))
     z = state()
-    out, project = z, evolution.flow.diffusivity.project
+    attention = evolution.flow.diffusivity
+    assert isinstance(attention, ScaledDot)
+    out = z
     for _ in range(3):
-        key, query, new = out @ project.key.weight.T, out @ project.query.weight.T, out.clone()
+        (key, query), new = (p[:, 0] for p in attention.project(out)), out.clone()
         for i in range(N):
             apart = [(float((out[i, :2] - out[j, :2]).norm()), j) for j in range(N) if j != i]
             near = [j for _, j in sorted(apart)[:2]]
@@ -277,7 +281,8 @@ def test_short_steps_of_all_kinds_agree(name: str) -> None:
         evolution = built(lambda: NETWORKS[name](scheme)).double()
         evolution.time = 1.0 - 1e-4  # of the first layer
         with torch.no_grad():
-            return evolution(z, EDGES)
+            out: Tensor = evolution(z, EDGES)
+        return out
 
     exact = solved(Scheme(Dopri5(), PID(1e-8, 1e-8)))
     for solver in (RK4(), CrankNicolson(1e-10, 1e-10)):

@@ -41,7 +41,7 @@ def build_network(config: RunConfig, joint: Joint) -> Evolution:
     return BY_POSITIONS[config.model.kind](config, joint, **steps)
 
 
-def _attention(config: RunConfig) -> dict[str, int]:
+def _attention(config: RunConfig) -> dict[str, Any]:
     return {"width": config.diffusivity.width, "heads": config.diffusivity.heads}
 
 

@@ -1,6 +1,7 @@
 """Scheduled: flows that take turns in time."""
 
 from collections.abc import Sequence
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -38,12 +39,16 @@ class Scheduled(Flow):
         self.flows, self.schedule = nn.ModuleList(flows), schedule
 
     @property
+    def parts(self) -> tuple[Flow, ...]:
+        """The flows in order."""
+        return cast("tuple[Flow, ...]", tuple(self.flows))
+
+    @property
     def diffusivity(self) -> Diffusivity:  # type: ignore[override]  # to read, as everybody does
-        first: Diffusivity = self.flows[0].diffusivity
-        return first
+        return self.parts[0].diffusivity
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> "ScheduledField":
-        return ScheduledField([flow.bind(z, edges, start=start) for flow in self.flows], self.schedule)
+        return ScheduledField([flow.bind(z, edges, start=start) for flow in self.parts], self.schedule)
 
 
 class ScheduledField(VectorField):
