@@ -270,11 +270,9 @@ def test_every_network_is_solved_by_every_kind_of_scheme(name: str, scheme: Time
         assert bool(torch.isfinite(tensor.grad).all())
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("dgcnn", "blend", "hyperbolic_blend")])
 def test_short_steps_of_all_kinds_agree(name: str) -> None:
-    """They discretise one flow; on one graph and with one set of parameters, for the others jump."""
-    if name in ("dgcnn", "blend", "hyperbolic_blend"):
-        pytest.skip("its graph moves")
+    """They discretise one flow; on graphs that stand still and within one layer, for else it jumps."""
     z = state().double()
 
     def solved(scheme: TimeStepping) -> Tensor:

@@ -1,0 +1,59 @@
+"""The table in docs/zoo.md, from the rows in the code and the files under results/zoo; ``--write`` puts it there.
+
+python benchmarks/accuracy.py cora --recipe NAME --protocol planetoid --seeds 3 --out results/zoo/cora-NAME.jsonl
+python benchmarks/zoo.py [--write]
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+from beltrami.model.zoo import TABLE, Row
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results" / "zoo", ROOT / "docs" / "zoo.md"
+BEGIN, END = "<!-- zoo -->\n", "\n<!-- /zoo -->"
+HEAD = ("network", "evolution", "diffusivity", "graph", "discretisation", "recipe", "validation", "test", "seeds")
+
+
+def table(folder: Path = RESULTS) -> str:
+    """A row a network: its columns of Table 1, and mean and standard deviation of its accuracy on Cora over seeds."""
+    lines = [HEAD, ("---",) * len(HEAD), *(_cells(row, folder) for row in TABLE)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def filled(text: str) -> str:
+    """The page with its table made anew."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{PAGE.name} has no place for the table: put {BEGIN.strip()} and its end there.")
+    return before + begin + table() + end + after
+
+
+def _cells(row: Row, folder: Path) -> tuple[str, ...]:
+    runs = _runs(folder / f"cora-{row.recipe}.jsonl")
+    assert all(run["recipe"] == row.recipe and run["split"]["protocol"] == "planetoid" for run in runs)
+    words = (row.evolution, f"`{row.diffusivity}`", row.graph, row.discretisation, f"`{row.recipe}`")
+    accuracies = (_spread([run[f"{part}_accuracy"] for run in runs]) for part in ("val", "test"))
+    return (row.method, *words, *accuracies, str(len(runs)))
+
+
+def _runs(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file; none where it was not measured."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _spread(values: list[float]) -> str:
+    if len(values) < 2:
+        return f"{values[0]:.1f}" if values else "not measured"
+    return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}"
+
+
+if __name__ == "__main__":
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(filled(PAGE.read_text()))
+    else:
+        print(table())
