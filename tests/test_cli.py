@@ -122,7 +122,7 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
         (["digits", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
         (["digits", "--device", "cuda:x"], r"`--device` takes cpu, cuda or cuda:N; got 'cuda:x'"),
         (["digits", "--seed", "-1"], r"`seed` must be from 0"),
-        (["ogbn-arxiv"], r"unknown dataset for recipe 'blend' 'ogbn-arxiv'"),
+        (["ogbn-arxiv", "--recipe", "gcn"], r"unknown dataset for recipe 'gcn' 'ogbn-arxiv'"),
     ],
 )
 def test_bad_usage_of_train_is_one_line_and_exit_code_2(beltrami: Beltrami, arguments: list[str], match: str) -> None:

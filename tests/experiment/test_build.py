@@ -15,15 +15,14 @@ from beltrami.experiment.build import (
     NORMALISERS,
     OPTIMISERS,
     SCORES,
-    build_costs,
     build_diffusivity,
     build_encoding,
-    build_flow,
     build_model,
     build_training,
     check_settings,
 )
 from beltrami.experiment.config import DiffusivityConfig, FlowConfig, PositionConfig
+from beltrami.experiment.equation import build_costs, build_flow
 from beltrami.experiment.stepping import ADJOINTS, SOLVERS, build_scheme
 from beltrami.flow import BeltramiFlow, HyperbolicFlow, LinearFlow
 from beltrami.geometry import PoincareBall

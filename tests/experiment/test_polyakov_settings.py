@@ -6,7 +6,8 @@ from toy import small_config, toy_problem
 
 from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, Roughness
 from beltrami.experiment import RunConfig, override, recipe, run, run_many
-from beltrami.experiment.build import PSIS, build_model, check_settings
+from beltrami.experiment.build import build_model, check_settings
+from beltrami.experiment.equation import PSIS
 from beltrami.flow import PolyakovFlow, degree
 from beltrami.model import BLEND
 from beltrami.scheme import Descent, Scheme

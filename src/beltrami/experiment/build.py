@@ -21,33 +21,19 @@ from beltrami.diffusivity import (
     constant,
     xavier,
 )
-from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, Roughness
 from beltrami.experiment.config import (
     DiffusivityConfig,
-    FlowConfig,
     PositionConfig,
     RunConfig,
     TrainConfig,
 )
+from beltrami.experiment.equation import build_costs, build_flow, build_metric, build_polyakov, check_equation
 from beltrami.experiment.mesh import build_stencil, thinned
 from beltrami.experiment.name import named
 from beltrami.experiment.rival import build_rival
-from beltrami.experiment.stepping import EXPONENTIAL, build_scheme
+from beltrami.experiment.stepping import build_scheme
 from beltrami.experiment.zoo import NETWORKS, build_network
-from beltrami.flow import (
-    Attachment,
-    BeltramiFlow,
-    Cost,
-    Flow,
-    HyperbolicFlow,
-    JacobianNorm,
-    Kinetic,
-    LinearFlow,
-    PolyakovFlow,
-    Rate,
-    Source,
-    degree,
-)
+from beltrami.flow import Flow
 from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax, squareplus
 from beltrami.joint import Joint
@@ -76,14 +62,7 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-STORAGE = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive", "angle")
-PSIS: dict[str, Callable[[FlowConfig], Psi]] = {
-    "constant": lambda config: Constant(),
-    "gauss": lambda config: Gauss(config.length),
-    "perona-malik": lambda config: PeronaMalik(config.length),
-    "roughness": lambda config: Roughness(config.length),
-}
 ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None]] = {
     "none": lambda config, progress: None,
     "ppr": lambda config, progress: PPR(restart=config.restart, top=config.top, progress=progress),
@@ -123,36 +102,6 @@ def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric
     return named("diffusivity.score", config.score, scores)()
 
 
-def build_flow(config: FlowConfig, diffusivity: Diffusivity, joint: Joint) -> Flow:
-    rate, source = Rate() if config.rate else None, Source() if config.source else None
-    if build_metric(config) is not None:
-        if config.frozen:
-            raise ValueError("`flow.positions=hyperbolic` is a live flow: set `flow.frozen=false` too.")
-        return HyperbolicFlow(diffusivity, joint, rate=rate, source=source)
-    if config.frozen:
-        if config.storage is not None:
-            raise ValueError("`flow.storage` is of live flows: set `flow.frozen=false` too, or leave it null.")
-        return LinearFlow(diffusivity, rate=rate, source=source)
-    storage = None if config.storage is None else named("flow.storage", config.storage, STORAGE)
-    return BeltramiFlow(diffusivity, rate=rate, source=source, storage=storage)
-
-
-def build_polyakov(config: FlowConfig, family: str) -> PolyakovFlow:
-    """The gradient flow of the family's action, with nodes weighed by their degrees."""
-    action = PolyakovAction(named("flow.psi", family, PSIS)(config))
-    rate, attachment = Rate() if config.rate else None, Attachment() if config.source else None
-    return PolyakovFlow(action, mass=degree, rate=rate, attachment=attachment)
-
-
-def build_metric(config: FlowConfig) -> PoincareBall | None:
-    return named("flow.positions", config.positions, {"flat": None, "hyperbolic": PoincareBall()})
-
-
-def build_costs(config: FlowConfig) -> list[Cost]:
-    costs: list[Cost] = [Kinetic(config.kinetic)] if config.kinetic else []
-    return [*costs, JacobianNorm(config.jacobian)] if config.jacobian else costs
-
-
 def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
     """BLEND, its kin or the competitor of a configuration, for inputs of these widths; ``positions`` 0 for none."""
     build = build_model if config.model.kind in ("blend", *NETWORKS) else build_rival
@@ -179,8 +128,7 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
 
 def build_evolution(config: RunConfig, joint: Joint) -> Evolution:
     """The flow, stencil and scheme that a configuration puts together."""
-    _check_exponential(config)
-    _check_polyakov(config)
+    check_equation(config)
     ball = build_metric(config.flow)
     flow = _flow(config, joint, ball)
     return Evolution(
@@ -197,31 +145,6 @@ def _flow(config: RunConfig, joint: Joint, ball: PoincareBall | None) -> Flow:
     if config.flow.psi is not None:
         return build_polyakov(config.flow, config.flow.psi)
     return build_flow(config.flow, build_diffusivity(config.diffusivity, joint, metric=ball), joint)
-
-
-def _check_exponential(config: RunConfig) -> None:
-    flow = config.flow
-    live = not flow.frozen or flow.psi is not None
-    if config.scheme.solver == EXPONENTIAL and (live or flow.kinetic or flow.jacobian):
-        raise ValueError(
-            "`scheme.solver=exponential` solves linear flows alone: set `flow.frozen=true`, `flow.psi=null`, "
-            "`flow.kinetic=0` and `flow.jacobian=0` too, or choose another solver."
-        )
-
-
-def _check_polyakov(config: RunConfig) -> None:
-    flow, known = config.flow, config.flow.psi is not None
-    if known and flow.positions != "flat":
-        raise ValueError("`flow.psi` measures flat distances: set `flow.positions=flat` too.")
-    if known and config.stencil.strongest is not None:
-        raise ValueError(
-            "`flow.psi` needs both directions of every edge, and `stencil.strongest` may drop one: set it to null."
-        )
-    if config.scheme.descends and (not known or flow.kinetic or flow.jacobian):
-        raise ValueError(
-            "`scheme.descends` needs a flow that goes down an energy: set `flow.psi`, `flow.kinetic=0` and "
-            "`flow.jacobian=0` too."
-        )
 
 
 def check_settings(config: RunConfig) -> None:

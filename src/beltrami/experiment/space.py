@@ -65,6 +65,13 @@ ATTENTION: Mapping[str, Span] = {
     "train.attention_decay": LogUniform(1e-5, 1e-1),
 }
 SCORE: Mapping[str, Span] = {"diffusivity.score": Choice("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel")}
+ACTION: Mapping[str, Span] = {
+    "model.feat": Choice(32, 64, 80, 128),
+    "flow.psi": Choice("constant", "gauss", "perona-malik", "roughness"),
+    "flow.length": LogUniform(0.3, 10.0),
+    "flow.source": Choice(True, False),
+    "scheme.time": LogUniform(1.0, 12.0),
+}
 GRAPH: Mapping[str, Span] = {
     "stencil.k": Choice(16, 32, 64, 128),
     "stencil.restart": LogUniform(0.02, 0.3),
@@ -82,6 +89,7 @@ SPACES: Mapping[str, Mapping[str, Span]] = MappingProxyType(
         "blend": {**FLOW, **ATTENTION, **SCORE},
         "blend-knn": {**FLOW, **ATTENTION, **SCORE, **GRAPH},
         "uniform": FLOW,
+        "polyakov": {**COMMON, **ACTION},
         "grand": {**FLOW, **ATTENTION},
         "gcn": NETWORK,
         "gat": {**NETWORK, **HEADS},
@@ -96,10 +104,19 @@ SPACES: Mapping[str, Mapping[str, Span]] = MappingProxyType(
         "adalanczosnet": {**NETWORK, **KRYLOV},
     }
 )
-"""What a search may change of each recipe; every span holds the recipe's own value on every dataset."""
+"""What a search may change of each recipe but those of Table 1's networks; every span holds the recipe's own value on
+every dataset."""
 
 DATASETS: Mapping[str, Mapping[str, Span]] = MappingProxyType(
-    {"citeseer": {"train.weight_decay": LogUniform(3e-4, 0.5)}, "coauthor-cs": {"train.lr": LogUniform(1e-4, 2e-2)}}
+    {
+        "citeseer": {"train.weight_decay": LogUniform(3e-4, 0.5)},
+        "coauthor-cs": {"train.lr": LogUniform(1e-4, 2e-2)},
+        "ogbn-arxiv": {
+            "train.weight_decay": Uniform(0.0, 0.01),
+            "train.attention_decay": Uniform(0.0, 0.01),
+            "model.pos": Choice(32, 64, 98, 128),
+        },
+    }
 )
 """Where the settings of a dataset lie elsewhere, whatever the recipe."""
 

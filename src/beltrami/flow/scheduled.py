@@ -5,7 +5,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from beltrami.diffusivity import Diffusivity
+from beltrami.diffusivity import EdgeWeights
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.schedule import Schedule
 from beltrami.graph import Edges
@@ -44,7 +44,7 @@ class Scheduled(Flow):
         return cast("tuple[Flow, ...]", tuple(self.flows))
 
     @property
-    def diffusivity(self) -> Diffusivity:  # type: ignore[override]  # to read, as everybody does
+    def diffusivity(self) -> EdgeWeights:  # type: ignore[override]  # to read, as everybody does
         return self.parts[0].diffusivity
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> "ScheduledField":

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from beltrami.diffusivity import Diffusivity
+from beltrami.diffusivity import EdgeWeights
 from beltrami.flow.base import Flow
 
 
@@ -18,5 +18,5 @@ class Wrapped(Flow):
         self.flow = flow
 
     @property
-    def diffusivity(self) -> Diffusivity:  # type: ignore[override]  # to read, as everybody does
+    def diffusivity(self) -> EdgeWeights:  # type: ignore[override]  # to read, as everybody does
         return self.flow.diffusivity

@@ -166,8 +166,9 @@ class _Program:
 
         def read(model: Classifier, nodes: Tensor, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
             logits = model.logits_along(self.inputs, (0.0, *ts), nodes=nodes)[1:]
-            right = (logits.argmax(-1) == y).to(logits.dtype)
-            return right @ shares, _entropies(logits, y) @ shares
+            counted = shares > 0  # and counted, not summed by their shares: equal accuracies must be equal numbers
+            right = ((logits.argmax(-1) == y) & counted).sum(-1).to(logits.dtype) / counted.sum()
+            return right, _entropies(logits, y) @ shares
 
         chunk = None if self.y.is_cuda else 1  # on a CPU the states of one run at all times are more than its cache
         y = self.y.gather(1, self.val)

@@ -149,7 +149,7 @@ def decayed(named: Mapping[str, Tensor], training: Training) -> list[dict[str, A
 
 def _is_attention(name: str) -> bool:
     """Whether a parameter of a model belongs to its diffusivity."""
-    return name.startswith("evolution.flow.diffusivity.")
+    return name.startswith("evolution.") and ".diffusivity." in name
 
 
 def _judged(model: Classifier, decay: float) -> tuple[Classifier, Average | None]:
