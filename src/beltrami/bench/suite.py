@@ -21,7 +21,7 @@ from beltrami.experiment import RunConfig
 from beltrami.train.capture import replayed
 
 PLAIN_TOLERANCE = 1e-4  # about what the published settings of Cora ask for
-LIVE_STEP = 1.1  # of RK4, whose error is then below the tolerance of the recipes, and stable for rates up to 1.26
+LIVE_STEP = 1.1  # of RK4: its error is then 6e-5 to 1e-3, about the tolerance of the recipes at most
 PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
 PAPER_INFER = {
     "cora": 22.72,
