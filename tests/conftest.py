@@ -1,6 +1,7 @@
 """What tests share: a cache of their own, a house without datasets, the real ones where they are, a web server."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from shell import Beltrami, Outcome
 
 from beltrami.data import Dataset, Place, available, load, undirected
 from beltrami.graph import pieces
@@ -54,6 +56,27 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(combination, "has_kernel", lambda _: True)
     where: str = request.param
     return where
+
+
+@pytest.fixture
+def beltrami(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beltrami:
+    """Runs the command line in this process, in an empty folder, as a shell would."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
+
+    from beltrami.cli import main
+
+    def call(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["beltrami", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        code = end.value.code
+        return Outcome(code if isinstance(code, int) else 0, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture

@@ -7,12 +7,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
+from shell import Beltrami, Outcome
 
 from beltrami.cli import main
 from beltrami.data import CATALOGUE
@@ -34,35 +33,6 @@ REQUIRED = {
     "attention_spread",
     "versions",
 }
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Beltrami = Callable[..., Outcome]
-
-
-@pytest.fixture
-def beltrami(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beltrami:
-    """Runs the command line in this process, in an empty folder, as a shell would."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
-
-    def call(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["beltrami", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        code = end.value.code
-        return Outcome(code if isinstance(code, int) else 0, *capsys.readouterr())
-
-    return call
 
 
 def check_refused(outcome: Outcome, *, code: int, match: str) -> None:

@@ -1,17 +1,15 @@
 """`beltrami denoise`: what it writes, what it leaves alone, and what it refuses."""
 
 import re
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from shell import Beltrami
 
-from beltrami.cli import main
 from beltrami.image import Explicit, LaplaceBeltrami, Surface, evolve, psnr
 from beltrami.image.file import Picture, encode, read
 
@@ -19,33 +17,10 @@ pytest.importorskip("PIL")
 pytest.importorskip("tifffile")
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Denoise = Callable[..., Outcome]
-
-
 @pytest.fixture
-def denoise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Denoise:
-    """Runs the verb in this process, in an empty folder, as a shell would."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
-
-    def call(*arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["beltrami", "denoise", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        code = end.value.code
-        return Outcome(code if isinstance(code, int) else 0, *capsys.readouterr())
-
-    return call
+def denoise(beltrami: Beltrami) -> Beltrami:
+    """The verb alone."""
+    return partial(beltrami, "denoise")
 
 
 def save(
@@ -76,7 +51,7 @@ def save(
     ],
 )
 def test_output_has_the_mode_and_depth_of_the_input(
-    denoise: Denoise, suffix: str, channels: int, bits: int, opacity: bool
+    denoise: Beltrami, suffix: str, channels: int, bits: int, opacity: bool
 ) -> None:
     before = save(f"in{suffix}", channels=channels, bits=bits, opacity=opacity)
     content = Path(f"in{suffix}").read_bytes()
@@ -90,14 +65,14 @@ def test_output_has_the_mode_and_depth_of_the_input(
     assert sorted(path.name for path in Path().iterdir()) == [f"in{suffix}", f"out{suffix}"]
 
 
-def test_output_is_the_flow_at_that_time(denoise: Denoise) -> None:
+def test_output_is_the_flow_at_that_time(denoise: Beltrami) -> None:
     before = save("in.png", channels=3, bits=16)
     assert denoise("in.png", "out.png", "--alpha", "7", "--time", "2.5", "--patch", "3").code == 0
     expected = evolve(before.x, LaplaceBeltrami(Surface(7.0, 3)), time=2.5, stepping=Explicit())
     torch.testing.assert_close(read(Path("out.png")).x, expected.clamp(0, 1), atol=1.01 / 65535, rtol=0)
 
 
-def test_schemes_give_nearly_the_same(denoise: Denoise) -> None:
+def test_schemes_give_nearly_the_same(denoise: Beltrami) -> None:
     save("in.png")
     assert denoise("in.png", "one.png", "--scheme", "explicit").code == 0
     assert denoise("in.png", "other.png", "--scheme", "implicit").code == 0
@@ -106,7 +81,7 @@ def test_schemes_give_nearly_the_same(denoise: Denoise) -> None:
     assert apart.abs().mean() < 0.02
 
 
-def test_quality_is_printed_beside_a_clean_image(denoise: Denoise) -> None:
+def test_quality_is_printed_beside_a_clean_image(denoise: Beltrami) -> None:
     before, clean = save("in.png"), save("clean.png", seed=-1)
     outcome = denoise("in.png", "out.png", "--clean", "clean.png")
     after = read(Path("out.png"))
@@ -118,7 +93,7 @@ def test_quality_is_printed_beside_a_clean_image(denoise: Denoise) -> None:
     assert re.search(r"SSIM +0\.\d+ -> 0\.\d+", outcome.out)
 
 
-def test_comparison_is_written_beside_the_output(denoise: Denoise) -> None:
+def test_comparison_is_written_beside_the_output(denoise: Beltrami) -> None:
     before = save("in.tif", bits=16)
     outcome = denoise("in.tif", "out.tif", "--compare")
     assert outcome.out.count("saved in") == 2
@@ -127,7 +102,7 @@ def test_comparison_is_written_beside_the_output(denoise: Denoise) -> None:
     torch.testing.assert_close(x[:, :, :28], before.x.expand(3, -1, -1), atol=0.51 / 255, rtol=0)
 
 
-def test_tiny_images_are_no_trouble(denoise: Denoise) -> None:
+def test_tiny_images_are_no_trouble(denoise: Beltrami) -> None:
     Path("in.png").write_bytes(encode(Picture(torch.full((1, 1, 1), 0.6)), Path("in.png")))
     outcome = denoise("in.png", "out.png", "--clean", "in.png")
     assert outcome.code == 0
@@ -161,7 +136,7 @@ def test_tiny_images_are_no_trouble(denoise: Denoise) -> None:
         (["in.png", "out.png", "--patch", "4"], 2, "odd `patch`"),
     ],
 )
-def test_what_cannot_be_done_is_refused(denoise: Denoise, arguments: list[str], code: int, match: str) -> None:
+def test_what_cannot_be_done_is_refused(denoise: Beltrami, arguments: list[str], code: int, match: str) -> None:
     save("in.png", opacity=True)
     save("in-compare.png")
     save("clean.png", seed=-1)
@@ -178,7 +153,7 @@ def test_what_cannot_be_done_is_refused(denoise: Denoise, arguments: list[str], 
     assert {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()} == contents
 
 
-def test_help_names_the_options(denoise: Denoise) -> None:
+def test_help_names_the_options(denoise: Beltrami) -> None:
     outcome = denoise("--help")
     for word in ("IN", "OUT", "--alpha", "--time", "--patch", "--scheme", "--compare", "--clean", "--device"):
         assert word in outcome.out

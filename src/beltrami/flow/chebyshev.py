@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.wrapped import Wrapped
+from beltrami.flow.base import Flow
+from beltrami.flow.wrapped import WeightedField, Wrapped
 from beltrami.graph import Edges
 
 
@@ -39,15 +39,8 @@ class ChebyshevFlow(Wrapped):
         return ChebyshevField(self.flow.bind(z, edges, start=start), self.weight)
 
 
-class ChebyshevField(VectorField):
+class ChebyshevField(WeightedField):
     """The vector field of :class:`ChebyshevFlow`, where A z is z + f(t, z)."""
-
-    def __init__(self, f: VectorField, weight: Tensor) -> None:
-        self.f, self.weight = f, weight
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return (*self.f.tensors, self.weight)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         before, term = z, self._hop(t, z)

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.wrapped import Wrapped
+from beltrami.flow.base import Flow
+from beltrami.flow.wrapped import WeightedField, Wrapped
 from beltrami.graph import Edges
 
 
@@ -33,15 +33,8 @@ class OnsagerFlow(Wrapped):
         return OnsagerField(self.flow.bind(z, edges, start=start), self.weight)
 
 
-class OnsagerField(VectorField):
+class OnsagerField(WeightedField):
     """The vector field f(t, z) W."""
-
-    def __init__(self, f: VectorField, weight: Tensor) -> None:
-        self.f, self.weight = f, weight
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return (*self.f.tensors, self.weight)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         return self.f(t, z) @ self.weight
@@ -73,15 +66,8 @@ class MixedFlow(Wrapped):
         return MixedField(self.flow.bind(z, edges, start=start), self.weight)
 
 
-class MixedField(VectorField):
+class MixedField(WeightedField):
     """The vector field (z + f(t, z)) W - z."""
-
-    def __init__(self, f: VectorField, weight: Tensor) -> None:
-        self.f, self.weight = f, weight
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return (*self.f.tensors, self.weight)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         return (z + self.f(t, z)) @ self.weight - z

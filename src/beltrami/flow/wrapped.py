@@ -1,9 +1,9 @@
 """Wrapped: a flow that alters another."""
 
-from torch import nn
+from torch import Tensor, nn
 
 from beltrami.diffusivity import EdgeWeights
-from beltrami.flow.base import Flow
+from beltrami.flow.base import Flow, VectorField
 
 
 class Wrapped(Flow):
@@ -20,3 +20,14 @@ class Wrapped(Flow):
     @property
     def diffusivity(self) -> EdgeWeights:  # type: ignore[override]  # to read, as everybody does
         return self.flow.diffusivity
+
+
+class WeightedField(VectorField):
+    """A vector field made of another one and of a weight that acts on what it gives."""
+
+    def __init__(self, f: VectorField, weight: Tensor) -> None:
+        self.f, self.weight = f, weight
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (*self.f.tensors, self.weight)

@@ -33,10 +33,7 @@ class Output:
     @property
     def stats(self) -> Stats:
         """All solves together; backward counts are in once ``backward`` has run."""
-        total = Stats()
-        for stats in self.solves:
-            total.add(stats)
-        return total
+        return Stats.total(self.solves)
 
 
 class Classifier(nn.Module, ABC):

@@ -48,10 +48,7 @@ class Evolved:
     @property
     def stats(self) -> Stats:
         """All solves together; backward counts are in once ``backward`` has run."""
-        total = Stats()
-        for stats in self.solves:
-            total.add(stats)
-        return total
+        return Stats.total(self.solves)
 
 
 class Evolution(nn.Module):

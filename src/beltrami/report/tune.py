@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from beltrami.experiment import RunConfig
 from beltrami.experiment.space import value_of
 from beltrami.experiment.study import Line, latest
 from beltrami.experiment.tune import Search, Watch, ranking
+from beltrami.report.bar import counting
 from beltrami.report.study.watch import Pace
 
 SHOWN = 5  # of the best trials
@@ -25,16 +26,8 @@ def searching(total: int, *, title: str) -> Iterator[Watch]:
     if not console.is_terminal:
         yield Plain(total, console)
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield Live(bar, bar.add_task(title, total=total, state=""), Pace(total))
+    with counting(total, title=title, console=console) as (bar, task):
+        yield Live(bar, task, Pace(total))
 
 
 @dataclass

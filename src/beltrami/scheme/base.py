@@ -5,7 +5,7 @@ steps are chosen on the device (``Autopilot``): there it is a tensor without dim
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -121,6 +121,14 @@ class Stats:
     accepted: int = 0
     rejected: int = 0
     last_dt: Time = 0.0
+
+    @staticmethod
+    def total(each: "Iterable[Stats]") -> "Stats":
+        """Several solves together; backward counts are in once ``backward`` has run."""
+        total = Stats()
+        for stats in each:
+            total.add(stats)
+        return total
 
     def add(self, other: "Stats") -> None:
         """Count another solve in. The ``last_dt`` of a batch stays behind: outside its ``vmap`` it means nothing."""

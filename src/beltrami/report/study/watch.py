@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 
 from beltrami.experiment.study import Line, Task, Watch
+from beltrami.report.bar import counting
 
 
 @contextmanager
@@ -18,16 +19,8 @@ def watching(total: int, *, name: str) -> Iterator[Watch]:
     if not console.is_terminal:
         yield Plain(total, console)
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        yield Live(bar, bar.add_task(name, total=total, state=""), Pace(total))
+    with counting(total, title=name, console=console) as (bar, task):
+        yield Live(bar, task, Pace(total))
 
 
 @dataclass
