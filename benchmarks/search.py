@@ -1,16 +1,20 @@
 """Validation accuracy of settings, a line of a list each: what recipes are chosen by. No test label is read.
 
-    python benchmarks/search.py results/search/first.txt --device cuda --out results/search/first.json
+    python benchmarks/search.py results/search/second.txt --device cuda --processes 8
+    python benchmarks/search.py results/search/second.txt --show
 
-A line names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds begin at 1000,
-so that the splits are not those that results are quoted on.
+A line of the list names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds
+begin at 1000, so that random splits are not those that results are quoted on. Rows are added to the list's ``.jsonl``
+as they come; lines that are there already are not tried again.
 """
 
 import argparse
 import json
+import multiprocessing
 import statistics
 import time
 from collections.abc import Sequence
+from multiprocessing.synchronize import Lock
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,7 @@ from beltrami.errors import SolverError
 from beltrami.experiment import RunConfig, override, recipe
 from beltrami.experiment.build import build_training
 from beltrami.experiment.run import pose
-from beltrami.train import Fit, fit_many, seeded, versions, write_atomically
+from beltrami.train import Fit, fit, fit_many, seeded, versions
 
 FIRST_SEED = 1000
 
@@ -29,28 +33,29 @@ FIRST_SEED = 1000
 def tried(line: str, *, device: str) -> dict[str, Any]:
     """What validation says of a line."""
     dataset, name, protocol, runs, *settings = line.split()
-    row: dict[str, Any] = {"dataset": dataset, "recipe": name, "protocol": protocol, "settings": settings}
     seeds = range(FIRST_SEED, FIRST_SEED + int(runs))
+    start = time.perf_counter()
     try:
         configs = [override(recipe(name, dataset, protocol=protocol, seed=seed), settings) for seed in seeds]
-        start = time.perf_counter()
         found = [fit for fit in trained(configs, device=device) if not isinstance(fit, SolverError)]
     except (ValueError, RuntimeError) as error:
-        return row | {"error": str(error).split("\n")[0]}
+        return {"line": line, "error": str(error).split("\n")[0]}
     accuracies = [100 * fit.best.accuracy for fit in found]
-    return row | {
-        "runs": len(found),
-        "failed": len(configs) - len(found),
+    return {
+        "line": line,
         "mean": statistics.mean(accuracies) if found else None,
-        "val": accuracies,
+        "failed": len(configs) - len(found),
+        "val": [round(accuracy, 4) for accuracy in accuracies],
         "epoch": statistics.mean(fit.best_epoch for fit in found) if found else None,
         "time": statistics.mean(fit.best.time for fit in found) if found else None,
         "seconds": time.perf_counter() - start,
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+        "versions": versions(),
     }
 
 
 def trained(configs: Sequence[RunConfig], *, device: str) -> list[Fit | SolverError]:
-    """All runs at once, as far as their choice by validation."""
+    """All runs as far as their choice by validation: at once where that is quicker, else one by one."""
     problem = pose(configs[0], device=device)
     dataset = problem.dataset.to("cpu")
     models, splits = [], []
@@ -59,25 +64,63 @@ def trained(configs: Sequence[RunConfig], *, device: str) -> list[Fit | SolverEr
         splits.append(split.to(device))
         with seeded(config.seed):
             models.append(problem.model(config))
-    inputs = models[0].prepare(problem.x, problem.edges, problem.pos)
-    return fit_many(models, inputs, problem.dataset.y, splits, build_training(configs[0].train))
+    inputs, y = models[0].prepare(problem.x, problem.edges, problem.pos), problem.dataset.y
+    training = build_training(configs[0].train)
+    if configs[0].model.kind == "blend" and device != "cpu":
+        return fit_many(models, inputs, y, splits, training)
+    fits: list[Fit | SolverError] = []
+    for config, model, split in zip(configs, models, splits, strict=True):
+        with seeded(config.seed):
+            fits.append(fit(model, inputs, y, split, training))
+    return fits
+
+
+def work(lines: Sequence[str], taken: Any, writing: Lock, *, device: str, out: Path, until: float) -> None:
+    """Take the next line until there is none or the time is over; several processes may."""
+    while time.time() < until:
+        with taken.get_lock():
+            number, taken.value = taken.value, taken.value + 1
+        if number >= len(lines):
+            return
+        row = tried(lines[number], device=device)
+        with writing, out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(said(row), flush=True)
+
+
+def said(row: dict[str, Any]) -> str:
+    return f"{row['line']}: {row['error']}" if "error" in row else f"{row['mean'] or 0:.2f}  {row['line']}"
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", type=Path)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after these no further line is begun")
+    parser.add_argument("--show", action="store_true", help="what is there, the best of each dataset first")
     args = parser.parse_args()
-    lines = [line for line in args.list.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    rows = []
-    for line in lines:
-        rows.append(tried(line, device=args.device))
-        said = rows[-1].get("error") or f"{rows[-1]['mean']:.2f} over {rows[-1]['runs']} runs"
-        print(f"{line}: {said}", flush=True)
-        device = torch.cuda.get_device_name(args.device) if args.device.startswith("cuda") else args.device
-        made = {"device": device, "versions": versions(), "rows": rows}
-        write_atomically(args.out, json.dumps(made, indent=1).encode())
+    out = args.list.with_suffix(".jsonl")
+    rows = read(out)
+    if args.show:
+        for row in sorted(rows, key=lambda row: (row["line"].split()[0:3:2], -(row.get("mean") or 0))):
+            print(said(row))
+        return
+    done = {row["line"] for row in rows}
+    lines = [line.strip() for line in args.list.read_text().splitlines() if line.strip() and line[0] != "#"]
+    context = multiprocessing.get_context("spawn")
+    taken, writing = context.Value("q", 0), context.Lock()
+    given = ([line for line in lines if line not in done], taken, writing)
+    options = {"device": args.device, "out": out, "until": time.time() + args.seconds}
+    workers = [context.Process(target=work, args=given, kwargs=options) for _ in range(args.processes)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Recipes are complete, and seeds and protocols go where they belong."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,10 +10,11 @@ from checks import crooked, dense, undirected
 
 from beltrami.data import CATALOGUE, PROTOCOLS
 from beltrami.errors import UnknownName
-from beltrami.experiment import RECIPES, RunConfig, parse, recipe
+from beltrami.experiment import RECIPES, RunConfig, override, parse, recipe
+from beltrami.experiment.blend import DATASETS, PUBLISHED
 from beltrami.experiment.build import build_classifier, build_encoding, build_model, build_training
 from beltrami.experiment.mesh import build_stencil
-from beltrami.experiment.recipe import DATASETS, REWIRED_SETTINGS
+from beltrami.experiment.recipe import REWIRED_SETTINGS
 from beltrami.experiment.run import COMPONENTS
 from beltrami.joint import Joint
 from beltrami.stencil import TopK
@@ -49,7 +52,7 @@ def test_uniform_has_nothing_to_learn_on_the_edges_and_differs_in_nothing_else(d
     model = build_model(uniform, features=4, positions=0, num_classes=3)
     assert list(model.evolution.flow.diffusivity.parameters()) == []
     assert (uniform.data, uniform.position, uniform.model) == (blend.data, blend.position, blend.model)
-    assert (uniform.flow, uniform.stencil) == (blend.flow, blend.stencil)
+    assert (uniform.flow, uniform.stencil) == (blend.flow, replace(blend.stencil, alike=0.0))
     assert (uniform.scheme, uniform.train) == (blend.scheme, blend.train)
 
 
@@ -73,6 +76,22 @@ def test_blend_knn_is_on_the_graph_of_pagerank_and_loops_are_those_of_its_diagon
 
 def test_settings_of_blend_knn_are_for_datasets_that_have_a_recipe() -> None:
     assert set(REWIRED_SETTINGS) <= set(DATASETS)
+
+
+@pytest.mark.parametrize(("name", "dataset"), sorted(PUBLISHED))
+def test_the_published_split_has_settings_of_its_own_and_a_file_keeps_its_own(
+    name: str, dataset: str, tmp_path: Path
+) -> None:
+    plain, published = recipe(name, dataset), recipe(name, dataset, protocol="planetoid")
+    assert published.data.component == "all"
+    assert override(replace(plain, data=published.data), PUBLISHED[name, dataset]) == published != plain
+    uniform = recipe("uniform", dataset, protocol="planetoid")
+    assert uniform.diffusivity.score == "uniform"
+    assert (uniform.model, uniform.train) == (published.model, published.train)
+    file = tmp_path / "best.json"
+    file.write_text(plain.to_json())
+    kept = recipe(str(file), dataset, protocol="planetoid")
+    assert (kept.model, kept.train, kept.diffusivity) == (plain.model, plain.train, plain.diffusivity)
 
 
 def test_seed_is_that_of_the_run_and_of_its_split() -> None:

@@ -17,6 +17,7 @@ from beltrami.experiment import RunConfig, evaluate_run, override, pose, recipe,
 from beltrami.experiment.run import even_rows
 from beltrami.graph import Sparse
 from beltrami.model import BLEND
+from beltrami.stencil import Likeness, by_rarity
 from beltrami.train import RunResult, save_weights, seeded
 
 
@@ -242,3 +243,17 @@ def test_short_run_on_cora_is_good_and_repeats_itself(real: Callable[[str], Data
     one, other = (run(config)[0] for _ in range(2))
     assert one.test_accuracy > 70
     assert facts(one) == facts(other)
+
+
+def test_the_input_graph_is_altered_by_what_the_input_features_say() -> None:
+    plain, alike, near = (pose(digits(*each)) for each in ([], ["stencil.alike=0.5"], ["stencil.near=2"]))
+    assert plain.edges.weight is None
+    assert torch.equal(alike.edges.edge_index, plain.edges.edge_index)
+    by_hand = Likeness(0.5)(by_rarity(plain.dataset.x), plain.edges)
+    assert alike.edges.weight is not None
+    torch.testing.assert_close(alike.edges.weight, by_hand.weight)
+    assert near.edges.num_edges >= plain.edges.num_edges
+    assert near.edges.weight is not None
+    assert set(near.edges.weight.tolist()) <= {1.0, 0.5}
+    with pytest.raises(ValueError, match=r"`stencil.near` is a number of nodes, 0 for none; got -1"):
+        pose(digits("stencil.near=-1"))

@@ -9,8 +9,8 @@ import pytest
 
 from beltrami.errors import UnknownName
 from beltrami.experiment import RECIPES, check_settings, override, recipe, setting_names
+from beltrami.experiment.blend import DATASETS
 from beltrami.experiment.competitor import COMPETITORS
-from beltrami.experiment.recipe import DATASETS
 from beltrami.experiment.row import ROWS
 from beltrami.experiment.space import SPACES, Space, space_of, value_of
 from beltrami.experiment.span import Choice, LogUniform, Span, Uniform, Whole

@@ -52,7 +52,8 @@ def study(
     """Measure a table or figure of the paper again, with intervals and the paper's figures beside ours.
 
     Every run leaves one line in the results file as soon as it is over, so that a study that was stopped, in whatever
-    way, goes on with `--resume`. A run that fails leaves its error, and is tried again then.
+    way, goes on with `--resume`. A run that fails leaves its error, and is tried again then. A run that another study
+    in the folder has made already is copied from there.
 
     - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
 
@@ -100,10 +101,11 @@ def study(
 def _carry_out(chosen: "Study", tasks: "list[Task]", ledger: "Ledger", *, device: str, together: int | None) -> None:
     """Do what is not done; one who interrupts is told how to go on."""
     from beltrami.data import load
-    from beltrami.experiment.study import conduct, pending
+    from beltrami.experiment.study import borrow, conduct, pending
     from beltrami.report.study.watch import watching
     from beltrami.report.terminal import downloading
 
+    borrow(chosen, tasks, ledger)
     todo = pending(tasks, ledger)
     with downloading() as progress:
         for dataset in dict.fromkeys(task.config.dataset for task in todo):

@@ -28,7 +28,7 @@ from beltrami.experiment.config import (
     TrainConfig,
 )
 from beltrami.experiment.equation import build_costs, build_flow, build_metric, build_polyakov, check_equation
-from beltrami.experiment.mesh import build_stencil, thinned
+from beltrami.experiment.mesh import build_prior, build_stencil, thinned
 from beltrami.experiment.name import named
 from beltrami.experiment.rival import build_rival
 from beltrami.experiment.stepping import build_scheme
@@ -152,6 +152,7 @@ def check_settings(config: RunConfig) -> None:
     located = build_encoding(config.position) is not None or config.position.file is not None
     with seeded(0):  # the caller's random state is not ours to spend
         build_classifier(config, features=1, positions=int(located), num_classes=2)
+    build_prior(config.stencil)
     build_training(config.train)
 
 

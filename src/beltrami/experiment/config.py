@@ -137,7 +137,13 @@ class StencilConfig:
     ``symmetric``: every edge in both directions. ``weighted``: keep the kernel's values as the edges' measure, or let
     all edges count alike. ``loops``: the weight of a self-loop on every node, in place of any it has; 0 for none added.
     ``remesh``: time between two meshes, null for the one of z(0). ``strongest``: share of the edges, those of largest
-    weight, that are kept while training; null for all. ``file``: a graph that ``beltrami rewire`` wrote, in place of
+    weight, that are kept while training; null for all.
+
+    Before all that, the input graph may be altered by what the input features say, their columns counted by rarity:
+    ``alike``: edges between nodes that are alike count more, e to this power a standard deviation (``Likeness``).
+    ``near``: edges to this many most alike nodes are added, in both directions, each of weight ``near_weight``.
+
+    ``file``: a graph that ``beltrami rewire`` wrote, in place of
     the kind. ``digest``: what that file must hold; a run writes it down.
     """
 
@@ -152,6 +158,9 @@ class StencilConfig:
     loops: float = 1.0
     remesh: float | None = None
     strongest: float | None = None
+    alike: float = 0.0
+    near: int = 0
+    near_weight: float = 0.5
     file: str | None = None
     digest: str | None = None
 

@@ -10,11 +10,13 @@ from beltrami.geometry import PoincareBall
 from beltrami.joint import Joint
 from beltrami.stencil import (
     KNN,
+    Beside,
     Chain,
     Charted,
     Complete,
     Isolated,
     Keep,
+    Likeness,
     Loops,
     Radius,
     Stencil,
@@ -65,6 +67,16 @@ def build_stencil(config: StencilConfig, joint: Joint, *, ball: PoincareBall | N
     parts += [Loops(config.loops)] if config.loops else []
     parts = [part for part in parts if not isinstance(part, Keep)] or [Keep()]
     return parts[0] if len(parts) == 1 else Chain(*parts)
+
+
+def build_prior(config: StencilConfig) -> Stencil | None:
+    """What the input features make of the input graph before anything is learned; None where they are not asked."""
+    if config.near < 0:
+        raise ValueError(f"`stencil.near` is a number of nodes, 0 for none; got {config.near}.")
+    parts: list[Stencil] = [Likeness(config.alike)] if config.alike else []
+    if config.near:
+        parts.append(Beside(Chain(KNN(config.near), Symmetric()), weight=config.near_weight))
+    return Chain(*parts) if parts else None
 
 
 def thinned(stencil: Stencil, config: StencilConfig, diffusivity: EdgeWeights) -> Stencil:

@@ -13,12 +13,14 @@ from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment.build import build_classifier, build_encoding, build_training, check_settings
 from beltrami.experiment.config import PositionConfig, RunConfig
+from beltrami.experiment.mesh import build_prior
 from beltrami.experiment.pin import pin
 from beltrami.experiment.setting import read_config
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, Sparse
 from beltrami.model import Classifier
 from beltrami.position import Encoding, Hyperbolic
+from beltrami.stencil import by_rarity
 from beltrami.train import (
     Epoch,
     Fit,
@@ -72,11 +74,13 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
     if config.stencil.file is not None:
         edges = load_stencil(Path(config.stencil.file), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
+    dataset, edges = dataset.to(device), edges.to(device)
+    prior = build_prior(config.stencil)
     return Problem(
-        dataset=dataset.to(device),
+        dataset=dataset,
         split=split.to(device),
         x=sparse_where_it_pays(x).to(device),
-        edges=edges.to(device),
+        edges=edges if prior is None else prior(by_rarity(dataset.x), edges),
         pos=None if pos is None else sparse_where_it_pays(pos).to(device),
     )
 

@@ -56,7 +56,7 @@ FLOW: Mapping[str, Span] = {
     "diffusivity.over": Choice("rows", "columns", "both"),
     "flow.source": Choice(True, False),
     "stencil.loops": Uniform(0.0, 2.0),
-    "scheme.time": LogUniform(1.0, 30.0),
+    "scheme.time": LogUniform(1.0, 60.0),
 }
 ATTENTION: Mapping[str, Span] = {
     "diffusivity.width": Choice(8, 16, 32, 64, 128),
@@ -64,7 +64,10 @@ ATTENTION: Mapping[str, Span] = {
     "diffusivity.link": Choice("softmax", "squareplus"),
     "train.attention_decay": LogUniform(1e-5, 1e-1),
 }
-SCORE: Mapping[str, Span] = {"diffusivity.score": Choice("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel")}
+SCORE: Mapping[str, Span] = {
+    "diffusivity.score": Choice("uniform", "angle", "scaled-dot", "cosine", "pearson", "exp-kernel"),
+}
+INPUT: Mapping[str, Span] = {"stencil.alike": Uniform(0.0, 1.0), "stencil.near": Choice(0, 5, 10)}
 ACTION: Mapping[str, Span] = {
     "model.feat": Choice(32, 64, 80, 128),
     "flow.psi": Choice("constant", "gauss", "perona-malik", "roughness"),
@@ -86,7 +89,7 @@ TIME: Mapping[str, Span] = {"scheme.time": Uniform(0.5, 4.0)}
 
 SPACES: Mapping[str, Mapping[str, Span]] = MappingProxyType(
     {
-        "blend": {**FLOW, **ATTENTION, **SCORE},
+        "blend": {**FLOW, **ATTENTION, **SCORE, **INPUT},
         "blend-knn": {**FLOW, **ATTENTION, **SCORE, **GRAPH},
         "uniform": FLOW,
         "polyakov": {**COMMON, **ACTION},

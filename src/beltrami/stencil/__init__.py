@@ -4,6 +4,7 @@ from beltrami.stencil.base import Fixed, Stencil
 from beltrami.stencil.chain import Chain
 from beltrami.stencil.chart import Charted
 from beltrami.stencil.digl import Threshold, TopK
+from beltrami.stencil.likeness import Beside, Likeness, by_rarity
 from beltrami.stencil.neighbours import KNN, Radius
 from beltrami.stencil.simple import Complete, Isolated, Keep, Loops, Symmetric, Unweighted
 from beltrami.stencil.strongest import Strongest
@@ -18,6 +19,9 @@ __all__ = [
     "Isolated",
     "KNN",
     "Radius",
+    "Beside",
+    "Likeness",
+    "by_rarity",
     "Strongest",
     "TopK",
     "Threshold",

@@ -1,5 +1,6 @@
 """Studies: the paper's tables, measured again. A study is data; its runs leave lines, and its tables come from them."""
 
+from beltrami.experiment.study.borrow import borrow
 from beltrami.experiment.study.catalogue import STUDIES, study_named
 from beltrami.experiment.study.conduct import Watch, conduct, pending
 from beltrami.experiment.study.draw import Draw
@@ -25,6 +26,7 @@ __all__ = [
     "ratio",
     "Task",
     "plan",
+    "borrow",
     "pending",
     "conduct",
     "Watch",

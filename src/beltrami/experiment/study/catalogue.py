@@ -41,12 +41,19 @@ RANDOM = replace(
 
 SCORES = ("scaled-dot", "cosine", "pearson", "exp-kernel")
 LINK = "diffusivity.link=squareplus"  # the same for every score, and tamer than softmax
+FEW = (
+    Row("angle", "blend", ("diffusivity.score=angle", "diffusivity.heads=1", LINK)),
+    Row("gaussian", "blend", ("diffusivity.score=gaussian", "diffusivity.heads=1")),
+    Row("alike", "uniform", ("stencil.alike=0.5",)),
+)
+"""Diffusivities with one number to learn, with two, and with none: the likeness of the input features."""
 LIVE = ("flow.frozen=false", "scheme.solver=rk4", "scheme.dt=1")
 ATTENTION = Study(
     "attention",
-    "The paper's four diffusivities, frozen at z(0) and live at z(t), beside uniform weights.",
+    "The paper's four diffusivities, frozen and live, and three of few numbers, beside uniform weights.",
     (
         Row("uniform", "uniform"),
+        *FEW,
         *(Row(score, "blend", (f"diffusivity.score={score}", LINK)) for score in SCORES),
         *(Row(f"{score}-live", "blend", (f"diffusivity.score={score}", LINK, *LIVE)) for score in SCORES),
     ),
@@ -54,6 +61,7 @@ ATTENTION = Study(
     SOME,
     (
         accuracy(
+            *(Pair(row.name, "uniform") for row in FEW),
             *(Pair(score, "uniform") for score in SCORES),
             *(Pair(f"{score}-live", score) for score in SCORES),
             paper=paper.ATTENTION,
@@ -90,7 +98,7 @@ POSITIONS = Study(
             Pair("gat-with-positions", "gat"),
             Pair("ppr", "gat-with-positions"),
             Pair("ppr", "hyperbolic-16"),
-            Pair("deepwalk-16", "without"),
+            Pair("deepwalk-64", "without"),
             Pair("hyperbolic-16", "without"),
         ),
     ),

@@ -1,0 +1,95 @@
+"""Lists for benchmarks/search.py: random settings around a recipe, as wide as the question is open.
+
+python benchmarks/around.py cora digl --trials 60 --runs 10 --seed 1 >> results/search/second.txt
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from beltrami.experiment.space import Space
+from beltrami.experiment.span import Choice, LogUniform, Span, Uniform
+
+ENCODED = Choice("none", "ppr", "deepwalk")
+AROUND: Mapping[str, tuple[str, Mapping[str, Span]]] = {
+    "cora": (
+        "blend",
+        {
+            "position.encoding": ENCODED,
+            "position.channels": Choice(64, 128),
+            "diffusivity.score": Choice("angle", "angle", "uniform", "cosine", "gaussian"),
+            "diffusivity.heads": Choice(1, 2, 8),
+            "diffusivity.over": Choice("both", "both", "columns"),
+            "model.feat": Choice(64, 80, 128),
+            "model.dropout": Uniform(0.5, 0.85),
+            "model.input_dropout": Uniform(0.4, 0.75),
+            "scheme.time": Uniform(9.0, 25.0),
+            "stencil.loops": Choice(0.5, 1.0, 1.0, 2.0),
+            "train.lr": LogUniform(0.01, 0.04),
+            "train.weight_decay": LogUniform(0.008, 0.05),
+            "train.consistency": Uniform(0.4, 2.0),
+            "train.temperature": Uniform(0.25, 0.6),
+        },
+    ),
+    "citeseer": (
+        "blend",
+        {
+            "position.encoding": ENCODED,
+            "position.channels": Choice(64, 128),
+            "diffusivity.score": Choice("angle", "uniform"),
+            "diffusivity.heads": Choice(1, 2),
+            "diffusivity.over": Choice("both", "both", "columns"),
+            "data.features": Choice("raw", "raw", "rows"),
+            "model.feat": Choice(64, 128),
+            "model.dropout": Uniform(0.4, 0.8),
+            "model.input_dropout": Uniform(0.5, 0.8),
+            "scheme.time": Uniform(4.0, 12.0),
+            "stencil.alike": Choice(0.0, 0.3, 0.6),
+            "train.lr": LogUniform(0.004, 0.015),
+            "train.weight_decay": LogUniform(0.03, 0.2),
+            "train.average": Choice(0.0, 0.9),
+            "train.consistency": Uniform(0.3, 1.5),
+            "train.temperature": Uniform(0.2, 0.5),
+        },
+    ),
+    "pubmed": (
+        "blend-knn",
+        {
+            "position.encoding": Choice("none", "none", "deepwalk"),
+            "position.channels": Choice(64, 128),
+            "data.features": Choice("raw", "rows"),
+            "diffusivity.score": Choice("uniform", "uniform", "angle"),
+            "diffusivity.heads": Choice(1, 2),
+            "model.feat": Choice(32, 64, 128),
+            "model.dropout": Uniform(0.2, 0.7),
+            "model.input_dropout": Uniform(0.2, 0.6),
+            "scheme.time": LogUniform(10.0, 60.0),
+            "stencil.k": Choice(32, 64),
+            "stencil.restart": LogUniform(0.04, 0.2),
+            "train.lr": LogUniform(0.005, 0.03),
+            "train.weight_decay": LogUniform(0.001, 0.02),
+        },
+    ),
+}
+
+
+def settings_of(drawn: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in drawn.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", choices=sorted(AROUND))
+    parser.add_argument("protocol")
+    parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    name, spans = AROUND[args.dataset]
+    for number in range(args.trials):
+        drawn = Space(spans).settings(number, seed=args.seed)
+        print(args.dataset, name, args.protocol, args.runs, *settings_of(drawn))
+
+
+if __name__ == "__main__":
+    main()
