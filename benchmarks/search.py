@@ -6,6 +6,9 @@
 A line of the list names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds
 begin at 1000, so that random splits are not those that results are quoted on. Rows are added to the list's ``.jsonl``
 as they come; lines that are there already are not tried again.
+
+With ``--held`` epoch and time are chosen by half of the validation nodes and the accuracy is that on the other half:
+the best of many readings flatters settings whose readings jump about, and nothing has been chosen by the other half.
 """
 
 import argparse
@@ -14,75 +17,112 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.synchronize import Lock
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from beltrami.data import make_split
+from beltrami.data import Split, make_split
 from beltrami.errors import SolverError
 from beltrami.experiment import RunConfig, override, recipe
 from beltrami.experiment.build import build_training
 from beltrami.experiment.run import pose
-from beltrami.train import Fit, fit, fit_many, seeded, versions
+from beltrami.model import Classifier
+from beltrami.train import Fit, accuracy, fit, fit_many, predict, seeded, versions
 
 FIRST_SEED = 1000
 
 
-def tried(line: str, *, device: str) -> dict[str, Any]:
-    """What validation says of a line."""
+def tried(line: str, *, device: str, held: bool) -> dict[str, Any]:
+    """What validation says of a line; ``held``: by the nodes that nothing was chosen by."""
     dataset, name, protocol, runs, *settings = line.split()
     seeds = range(FIRST_SEED, FIRST_SEED + int(runs))
     start = time.perf_counter()
     try:
         configs = [override(recipe(name, dataset, protocol=protocol, seed=seed), settings) for seed in seeds]
-        found = [fit for fit in trained(configs, device=device) if not isinstance(fit, SolverError)]
+        found = [each for each in trained(configs, device=device, held=held) if not isinstance(each, SolverError)]
     except (ValueError, RuntimeError) as error:
         return {"line": line, "error": str(error).split("\n")[0]}
-    accuracies = [100 * fit.best.accuracy for fit in found]
+    accuracies = [accuracy for _, accuracy in found]
     return {
         "line": line,
         "mean": statistics.mean(accuracies) if found else None,
         "failed": len(configs) - len(found),
-        "val": [round(accuracy, 4) for accuracy in accuracies],
-        "epoch": statistics.mean(fit.best_epoch for fit in found) if found else None,
-        "time": statistics.mean(fit.best.time for fit in found) if found else None,
+        "held": held,
+        "val": [round(each, 4) for each in accuracies],
+        "epoch": statistics.mean(fit.best_epoch for fit, _ in found) if found else None,
+        "time": statistics.mean(fit.best.time for fit, _ in found) if found else None,
         "seconds": time.perf_counter() - start,
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
         "versions": versions(),
     }
 
 
-def trained(configs: Sequence[RunConfig], *, device: str) -> list[Fit | SolverError]:
-    """All runs as far as their choice by validation: at once where that is quicker, else one by one."""
+def trained(configs: Sequence[RunConfig], *, device: str, held: bool) -> list[tuple[Fit, float] | SolverError]:
+    """All runs as far as their choice by validation, each with its accuracy there in per cent."""
     problem = pose(configs[0], device=device)
     dataset = problem.dataset.to("cpu")
-    models, splits = [], []
+    models, splits, judges = [], [], []
     for config in configs:
         split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
-        splits.append(split.to(device))
+        chooses, judge = halves(split) if held else (split, split.val)
+        splits.append(chooses.to(device))
+        judges.append(judge.to(device))
         with seeded(config.seed):
             models.append(problem.model(config))
     inputs, y = models[0].prepare(problem.x, problem.edges, problem.pos), problem.dataset.y
+    fits = fitted(configs, models, inputs, y, splits, at_once=configs[0].model.kind == "blend" and device != "cpu")
+    found: list[tuple[Fit, float] | SolverError] = []
+    for model, judge, each in zip(models, judges, fits, strict=True):
+        if isinstance(each, SolverError):
+            found.append(each)
+        else:
+            logits = predict(model, inputs, time=each.best.time)
+            found.append((each, 100 * accuracy(logits[judge], y[judge])))
+    return found
+
+
+def fitted(
+    configs: Sequence[RunConfig],
+    models: Sequence[Classifier],
+    inputs: Any,
+    y: Tensor,
+    splits: Sequence[Split],
+    *,
+    at_once: bool,
+) -> Sequence[Fit | SolverError]:
+    """As one program where that is quicker, else one by one."""
     training = build_training(configs[0].train)
-    if configs[0].model.kind == "blend" and device != "cpu":
+    if at_once:
         return fit_many(models, inputs, y, splits, training)
-    fits: list[Fit | SolverError] = []
+    fits = []
     for config, model, split in zip(configs, models, splits, strict=True):
         with seeded(config.seed):
             fits.append(fit(model, inputs, y, split, training))
     return fits
 
 
-def work(lines: Sequence[str], taken: Any, writing: Lock, *, device: str, out: Path, until: float) -> None:
+def halves(split: Split) -> tuple[Split, Tensor]:
+    """The split with half of its validation nodes, drawn by its seed, and the other half as a mask."""
+    nodes = split.val.nonzero()[:, 0]
+    drawn = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(split.seed))]
+    chooses, judge = torch.zeros_like(split.val), torch.zeros_like(split.val)
+    chooses[drawn[: len(drawn) // 2]] = True
+    judge[drawn[len(drawn) // 2 :]] = True
+    return replace(split, val=chooses), judge
+
+
+def work(lines: Sequence[str], taken: Any, writing: Lock, *, device: str, held: bool, out: Path, until: float) -> None:
     """Take the next line until there is none or the time is over; several processes may."""
     while time.time() < until:
         with taken.get_lock():
             number, taken.value = taken.value, taken.value + 1
         if number >= len(lines):
             return
-        row = tried(lines[number], device=device)
+        row = tried(lines[number], device=device, held=held)
         with writing, out.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(said(row), flush=True)
@@ -102,6 +142,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="after these no further line is begun")
+    parser.add_argument("--held", action="store_true", help="judge by validation nodes that nothing was chosen by")
     parser.add_argument("--show", action="store_true", help="what is there, the best of each dataset first")
     args = parser.parse_args()
     out = args.list.with_suffix(".jsonl")
@@ -115,7 +156,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     taken, writing = context.Value("q", 0), context.Lock()
     given = ([line for line in lines if line not in done], taken, writing)
-    options = {"device": args.device, "out": out, "until": time.time() + args.seconds}
+    options = {"device": args.device, "held": args.held, "out": out, "until": time.time() + args.seconds}
     workers = [context.Process(target=work, args=given, kwargs=options) for _ in range(args.processes)]
     for worker in workers:
         worker.start()

@@ -8,6 +8,7 @@ from beltrami.energy import Constant, Gauss, PeronaMalik, PolyakovAction, Psi, R
 from beltrami.experiment import RunConfig, override, recipe, run, run_many
 from beltrami.experiment.build import build_model, check_settings
 from beltrami.experiment.equation import PSIS
+from beltrami.experiment.recipe import POLYAKOV_SETTINGS
 from beltrami.flow import PolyakovFlow, degree
 from beltrami.model import BLEND
 from beltrami.scheme import Descent, Scheme
@@ -86,7 +87,8 @@ def test_the_recipe_descends_from_the_graph_itself() -> None:
     assert config.scheme.descends
     assert config.stencil.loops == 0.0
     assert config.data.component == "all"
-    assert recipe("blend", "cora").train == config.train
+    assert config.train == override(recipe("blend", "cora"), POLYAKOV_SETTINGS["cora"]).train
+    assert recipe("polyakov", "citeseer").train == recipe("blend", "citeseer").train
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,17 @@ def test_result_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
     assert RunResult.read(path) == RESULT
 
 
+def test_a_result_says_how_many_configurations_were_tried_and_an_older_one_need_not(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(replace(RESULT, tried=40).to_json())
+    assert RunResult.read(path).tried == 40
+    path.write_text(without("tried"))
+    assert RunResult.read(path) == RESULT
+    path.write_text(altered(tried="many"))
+    with pytest.raises(DataError, match="of another type: tried"):
+        RunResult.read(path)
+
+
 def test_whole_numbers_serve_as_floats(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(replace(RESULT, test_accuracy=80).to_json())

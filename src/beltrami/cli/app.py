@@ -103,7 +103,7 @@ def train(
         from beltrami.experiment.compare import label_spreading
 
         rival = label_spreading(problem.dataset, problem.split)
-    summary(result, folder=folder, label_spreading=rival, tried=config.tried)
+    summary(result, folder=folder, label_spreading=rival)
 
 
 @app.command()

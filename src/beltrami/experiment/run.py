@@ -13,6 +13,7 @@ from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment.build import build_classifier, build_encoding, build_training, check_settings
 from beltrami.experiment.config import PositionConfig, RunConfig
+from beltrami.experiment.effort import tried
 from beltrami.experiment.mesh import build_prior
 from beltrami.experiment.pin import pin
 from beltrami.experiment.setting import read_config
@@ -135,6 +136,7 @@ def judge(config: RunConfig, problem: Problem, model: Classifier, found: Fit) ->
         attention_spread=model.attention_spread(inputs),
         device=_device_name(dataset.y.device),
         versions=versions(),
+        tried=tried(config),
     )
 
 

@@ -53,20 +53,14 @@ def downloading() -> Iterator[Callable[[str, int, int | None], None]]:
         yield show
 
 
-def summary(
-    result: RunResult,
-    *,
-    folder: Path,
-    label_spreading: Mapping[str, float] | None = None,
-    tried: int | None = None,
-) -> None:
+def summary(result: RunResult, *, folder: Path, label_spreading: Mapping[str, float] | None = None) -> None:
     """The outcome of a run, the accuracy first, and how many configurations were tried for it where that is known."""
     console = Console(highlight=False)
     console.print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
     for kernel, accuracy in (label_spreading or {}).items():
         console.print(f"LabelSpreading {accuracy:.2f}%  (scikit-learn, {kernel} kernel, same split)")
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    effort = {} if tried is None else {"configurations tried": f"{tried:,}, on validation"}
+    effort = {} if result.tried is None else {"configurations tried": f"{result.tried:,}, on validation"}
     for name, value in (_facts(result) | effort).items():
         table.add_row(f"[dim]{name}[/]", value)
     console.print(table)

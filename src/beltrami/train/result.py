@@ -4,7 +4,8 @@ import json
 import platform
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_origin
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 import numpy
 import torch
@@ -15,7 +16,11 @@ from beltrami.errors import DataError
 
 @dataclass(frozen=True)
 class RunResult:
-    """One trained model and how it was judged. Accuracies are percentages; times of the flow are its own units."""
+    """One trained model and how it was judged. Accuracies are percentages; times of the flow are its own units.
+
+    ``tried``: how many configurations were tried on validation before this one was settled on; None where nobody
+    counted.
+    """
 
     dataset: str
     recipe: str
@@ -32,6 +37,7 @@ class RunResult:
     attention_spread: float
     device: str
     versions: dict[str, str]
+    tried: int | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2)
@@ -46,13 +52,13 @@ class RunResult:
         except (OSError, ValueError) as error:
             raise DataError(f"the result file {path} cannot be read ({error}): train the run again.") from None
         wanted = {field.name for field in fields(RunResult)}
-        if not isinstance(values, dict) or set(values) != wanted:
-            here = set(values) if isinstance(values, dict) else set()
+        here = set(values) if isinstance(values, dict) else set()
+        if not wanted - {"tried"} <= here <= wanted:  # older results do not say what was tried
             odd = ", ".join(sorted(wanted ^ here)) or "no object"
             raise DataError(
                 f"the result file {path} is not one of ours (missing or foreign: {odd}): train the run again."
             )
-        wrong = [field.name for field in fields(RunResult) if not _is_a(field.type, values[field.name])]
+        wrong = [field.name for field in fields(RunResult) if not _is_a(field.type, values.get(field.name))]
         if wrong:
             raise DataError(
                 f"the result file {path} is not one of ours (of another type: {', '.join(wrong)}): train the run again."
@@ -71,6 +77,8 @@ def versions() -> dict[str, str]:
 
 
 def _is_a(kind: Any, value: Any) -> bool:
+    if isinstance(kind, UnionType):
+        return value is None or any(_is_a(each, value) for each in get_args(kind) if each is not NoneType)
     origin = get_origin(kind) or kind
     wanted = (int, float) if origin is float else (origin,)
     return isinstance(value, wanted) and not isinstance(value, bool)

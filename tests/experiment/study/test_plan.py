@@ -131,7 +131,7 @@ def test_the_key_of_a_line_can_be_told_from_the_line() -> None:
 
 
 def test_lines_say_how_many_configurations_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.experiment.study.effort.TRIED", {("blend", "photo"): 40})
+    monkeypatch.setattr("beltrami.experiment.effort.TRIED", {("blend", "photo"): 40})
     tasks = plan(STUDIES["random"], datasets=["photo", "cora"], methods=["blend"], splits=1)
     assert [task.line("failed").tried for task in tasks] == [40, None]
 

@@ -120,7 +120,7 @@ def test_the_best_is_a_recipe_that_says_how_many_were_tried(tmp_path: Path) -> N
 
 
 def test_configurations_tried_for_the_recipe_before_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.experiment.study.effort.TRIED", {("blend", "digits"): 40})
+    monkeypatch.setattr("beltrami.experiment.effort.TRIED", {("blend", "digits"): 40})
     best = SEARCH.best([over(1, 80.0), over(2, 70.0)])
     assert best is not None
     assert best.tried == 42

@@ -8,9 +8,9 @@ from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment.build import check_settings
 from beltrami.experiment.config import RunConfig
+from beltrami.experiment.effort import tried
 from beltrami.experiment.pin import pin
 from beltrami.experiment.setting import override
-from beltrami.experiment.study.effort import tried
 from beltrami.experiment.study.identity import departures, key_of, setup_of
 from beltrami.experiment.study.line import Line
 from beltrami.experiment.study.row import Row

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from beltrami.errors import DataError
 from beltrami.experiment.build import check_settings
 from beltrami.experiment.config import RunConfig
+from beltrami.experiment.effort import tried
 from beltrami.experiment.pin import pin
 from beltrami.experiment.recipe import recipe
 from beltrami.experiment.setting import override
 from beltrami.experiment.space import TUNED, Space, space_of
 from beltrami.experiment.study.draw import FIXED, Draw
-from beltrami.experiment.study.effort import tried
 from beltrami.experiment.study.identity import departures, key_of, setup_of
 from beltrami.experiment.study.line import Line, latest
 from beltrami.experiment.tune.halving import Halving

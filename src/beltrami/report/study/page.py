@@ -1,6 +1,7 @@
 """Page: the results of all studies as Markdown, from their lines and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 
 from beltrami.experiment.study import STUDIES, Line, Study, Table, latest, tabulate
@@ -78,15 +79,16 @@ def _pairs(table: Table) -> str:
 
 def _conditions(lines: Sequence[Line]) -> str:
     """Splits, device, versions, and how many configurations were tried."""
-    results = [line.result for line in lines if line.result is not None]
     parts = []
-    for name, values in (
-        ("Splits", {str(result["split"]["protocol"]) for result in results}),
-        ("Measured on", {str(result["device"]) for result in results}),
-        ("torch", {str(result["versions"]["torch"]) for result in results}),
-    ):
-        if values:
-            parts.append(f"{name}: {', '.join(sorted(values))}.")
+    for name, path in (("Splits", "split.protocol"), ("Measured on", "device"), ("torch", "versions.torch")):
+        found: dict[str, set[str]] = {}
+        for line in lines:
+            if line.result is not None:
+                value = reduce(lambda values, key: values[key], path.split("."), line.result)
+                found.setdefault(str(value), set()).add(line.dataset)
+        if found:
+            where = [value if len(found) == 1 else f"{value} ({', '.join(sorted(found[value]))})" for value in found]
+            parts.append(f"{name}: {', '.join(sorted(where))}.")
     tried = {(line.row, line.dataset): line.tried for line in lines if line.tried is not None}
     if tried:
         words = ", ".join(f"{row} on {dataset} {count}" for (row, dataset), count in sorted(tried.items()))

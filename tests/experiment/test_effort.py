@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from beltrami.experiment.study.effort import ON_DATASETS, OURS
+from beltrami.experiment.effort import ON_DATASETS, OURS
 
-FOLDER = Path(__file__).parents[3] / "results" / "search"
+FOLDER = Path(__file__).parents[2] / "results" / "search"
 
 
 @pytest.mark.skipif(not FOLDER.exists(), reason="the lists of the search are in the repository, not in the package")
