@@ -9,15 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
 from beltrami.cli import main
-from beltrami.errors import SolverError
+from beltrami.errors import SolverError, in_words
 from beltrami.experiment.study import read_lines
-from beltrami.experiment.study.conduct import in_words
 from beltrami.experiment.tune import Clerk, Progress, attempt
 
 HELD = ["train.epochs=12", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8", "diffusivity.width=8"]
@@ -39,12 +38,7 @@ class Here:
 
     def __init__(self, *, interrupt: int | None = None, broken: Sequence[int] = ()) -> None:
         self.interrupt, self.broken = interrupt, broken
-
-    def __enter__(self) -> "Here":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        pass
+        self.cluster = nullcontext()
 
     def run(self, numbers: Sequence[int], clerk: Clerk) -> None:
         for count, number in enumerate(numbers):
@@ -144,7 +138,7 @@ def test_a_search_without_any_result_is_a_failure(
         (["digits", "--recipe", "blnd"], r"unknown recipe 'blnd': did you mean 'blend'\?"),
         (["digits", "--splits", "0"], r"`splits` and `inits` of at least 1; got 0"),
         (["digits", "--set", "train.epoch=1"], r"unknown setting 'train.epoch'"),
-        (["digits", "--device", "cuda:1"], r"`--device` of trials is cpu or cuda, and Ray chooses which GPU"),
+        (["digits", "--device", "cuda:1"], r"`--device` of a trial is cpu or cuda, and Ray chooses which GPU"),
         (["digits", "--gpus-per-trial", "0.5"], r"`--gpus-per-trial 0.5` and `--device cpu` contradict each other"),
         (["digits", "--cpus-per-trial", "0"], r"a trial needs `--cpus-per-trial` above 0"),
         (["digits", "--device", "cuda", "--address", "x", "--gpus-per-trial", "0"], r"contradict each other"),
@@ -182,7 +176,8 @@ def test_no_trials_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_without_ray_one_is_told_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delitem(sys.modules, "beltrami.experiment.tune.engine", raising=False)
+    for module in ("cluster", "tune.engine"):
+        monkeypatch.delitem(sys.modules, f"beltrami.experiment.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert beltrami(monkeypatch, "tune", *TINY, "--out", str(tmp_path / "out")) == 2
     captured = capsys.readouterr()

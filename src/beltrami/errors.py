@@ -34,6 +34,12 @@ class UnknownName(ValueError):
         super().__init__(f"unknown {kind} {name!r}: {hint}Known: {', '.join(names)}.")
 
 
+def in_words(error: Exception) -> str:
+    """An error as one line, with its kind where the message may not speak for itself."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, (SolverError, DataError)) else f"{type(error).__name__}: {text}"
+
+
 def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
     """Refuse an edge index that is not (2, m) integers within ``num_nodes`` nodes."""
     import torch

@@ -2,9 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from beltrami.experiment.share import Share
 
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
 Component = Annotated[
@@ -28,6 +31,21 @@ def check_device(name: str) -> str:
     if name != "cuda" and int(name[5:]) >= torch.cuda.device_count():
         raise ValueError(f"`--device {name}`: there are {torch.cuda.device_count()} CUDA devices, counted from 0.")
     return name
+
+
+def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Share":
+    """What a trial or a batch gets of a cluster; a device is missed here where this machine is the cluster."""
+    from beltrami.experiment.share import LOCAL, Share
+
+    share = Share.asked(unit, device=device, cpus=cpus, gpus=gpus)
+    if address == LOCAL:
+        check_device(device)
+    return share
+
+
+def needs_ray(verb: str, error: ImportError) -> ValueError:
+    """What one is told who has no Ray."""
+    return ValueError(f"`{verb}` needs Ray ({error}): `pip install 'beltrami[tune]'`.")
 
 
 def check_folder(folder: Path) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beltrami.cli.option import Device, check_device, check_folder
+from beltrami.cli.option import Device, check_folder, needs_ray, share_of
 
 if TYPE_CHECKING:
+    from beltrami.experiment.share import Share
     from beltrami.experiment.study import Ledger
     from beltrami.experiment.tune import Search
     from beltrami.experiment.tune.engine import Engine
@@ -38,8 +39,8 @@ def tune(
     ] = None,
     cpus_per_trial: Annotated[float, typer.Option(help="Cores of a trial.", metavar="C")] = 1.0,
     address: Annotated[
-        str | None, typer.Option(help="An existing Ray cluster, such as auto; this machine by default.", metavar="ADDR")
-    ] = None,
+        str, typer.Option(help="An existing Ray cluster, such as auto; `local` is this machine.", metavar="ADDR")
+    ] = "local",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a results file: trials that are over are not done again.")
     ] = False,
@@ -69,7 +70,8 @@ def tune(
         raise ValueError(f"`--trials` needs at least 1; got {trials}.")
     search = search_for(dataset, recipe, protocol=protocol, splits=splits, settings=settings or [], seed=seed)
     folder = out or Path("runs") / f"tune-{dataset}-{search.base.recipe}"
-    engine = _engine(device, cpus=cpus_per_trial, gpus=gpus_per_trial, address=address)
+    share = share_of("trial", device=device, cpus=cpus_per_trial, gpus=gpus_per_trial, address=address)
+    engine = _engine(share, address)
     check_folder(folder)
     with Ledger(folder / "trials.jsonl", resume=resume) as ledger:
         todo = search.pending(trials, ledger.lines)
@@ -78,22 +80,14 @@ def tune(
         _conclude(search, ledger, folder / "best.json")
 
 
-def _engine(device: str, *, cpus: float, gpus: float | None, address: str | None) -> "Engine":
-    """Ray with what a trial gets of it."""
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"`--device` of trials is cpu or cuda, and Ray chooses which GPU; got {device!r}.")
-    if address is None:
-        check_device(device)
-    share = float(device == "cuda") if gpus is None else gpus
-    if cpus <= 0 or share < 0:
-        raise ValueError(f"a trial needs `--cpus-per-trial` above 0, no negative share of GPUs; got {cpus}, {share}.")
-    if (device == "cuda") != (share > 0):
-        raise ValueError(f"`--gpus-per-trial {share:g}` and `--device {device}` contradict each other: change one.")
+def _engine(share: "Share", address: str) -> "Engine":
+    """Ray Tune, where it is installed."""
     try:
+        from beltrami.experiment.cluster import Cluster
         from beltrami.experiment.tune.engine import Engine
     except ImportError as error:
-        raise ValueError(f"`beltrami tune` needs Ray ({error}): `pip install 'beltrami[tune]'`.") from None
-    return Engine(device=device, cpus=cpus, gpus=share, address=address)
+        raise needs_ray("beltrami tune", error) from None
+    return Engine(Cluster(share, address=address))
 
 
 def _carry_out(search: "Search", todo: list[int], ledger: "Ledger", engine: "Engine") -> None:
@@ -106,7 +100,7 @@ def _carry_out(search: "Search", todo: list[int], ledger: "Ledger", engine: "Eng
     with downloading() as progress:
         pose(search.base, progress=progress)  # what is not at hand is missed now, and positions are found once
     try:
-        with engine, searching(len(todo), title=f"{search.base.dataset} / {search.base.recipe}") as watch:
+        with engine.cluster, searching(len(todo), title=f"{search.base.dataset} / {search.base.recipe}") as watch:
             engine.run(todo, Clerk(search, ledger, watch))
     except KeyboardInterrupt:
         command = shlex.join(["beltrami", *sys.argv[1:], *([] if "--resume" in sys.argv else ["--resume"])])

@@ -1,13 +1,12 @@
 """What Ray is told and what it tells, without starting it."""
 
-import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from beltrami.errors import DataError
+from beltrami.experiment.share import Share
 from beltrami.experiment.study import Ledger, Line
 from beltrami.experiment.tune import Clerk, Progress, search_for
 
@@ -37,7 +36,8 @@ def sent(engine: Any, monkeypatch: pytest.MonkeyPatch, settings: list[str]) -> l
     messages: list[dict[str, Any]] = []
     monkeypatch.setattr(engine.tune, "report", messages.append)
     search = search_for("digits", "blend", splits=1, settings=[*SHORT, *settings])
-    engine._trainable(search, search.halving.milestones(25), device="cpu", threads=1)({"number": 0})
+    surroundings = Share("trial", "cpu", cpus=1.0, gpus=0.0).surroundings()
+    engine._trainable(search, search.halving.milestones(25), device="cpu", surroundings=surroundings)({"number": 0})
     return messages
 
 
@@ -82,37 +82,13 @@ def test_the_clerk_decides_and_hears_of_every_end(engine: Any, tmp_path: Path) -
         assert Progress((80.0,) * 10, 1.0).by_epoch == tuple(ledger.lines[0].also["by_epoch"])
 
 
-def test_a_cluster_that_is_not_there_is_missed_at_once(engine: Any) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with (
-            pytest.raises(DataError, match=rf"no Ray cluster answers at '{address}' .*: check `--address`"),
-            engine.Engine(device="cpu", cpus=1.0, gpus=0.0, address=address),
-        ):
-            raise AssertionError("there is nothing to enter")
-
-
-def test_what_is_told_to_nobody_stays_so(engine: Any) -> None:
-    assert engine.QUIET["RAY_USAGE_STATS_ENABLED"] == "0"
-
-
 def test_a_trial_gets_its_share_of_the_machine(engine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
     monkeypatch.setattr(engine.tune, "run", lambda trainable, **named: asked.update(named))
-    held = {"CPU": 4.0, "GPU": 1.0}
-    monkeypatch.setattr(engine.Engine, "_start", lambda self: None)
-    monkeypatch.setattr(engine.ray, "cluster_resources", lambda: held)
-    with (
-        Ledger(tmp_path / "t.jsonl", resume=False) as ledger,
-        engine.Engine(device="cuda", cpus=2.0, gpus=0.25) as here,
-    ):
-        here.run([1, 3], Clerk(SEARCH, ledger, Nobody()))
+    share = Share("trial", "cuda", cpus=2.0, gpus=0.25)
+    with Ledger(tmp_path / "t.jsonl", resume=False) as ledger:
+        cluster = SimpleNamespace(share=share, folder=tmp_path / "scratch")
+        engine.Engine(cluster).run([1, 3], Clerk(SEARCH, ledger, Nobody()))
     assert asked["resources_per_trial"] == {"cpu": 2.0, "gpu": 0.25}
     assert asked["config"]["number"] == {"grid_search": [1, 3]}
-    assert not Path(asked["storage_path"]).parent.exists()
-    with (
-        pytest.raises(ValueError, match=r"`--gpus-per-trial` asks for 2, but Ray has 1 GPUs in all"),
-        engine.Engine(device="cuda", cpus=1.0, gpus=2.0),
-    ):
-        raise AssertionError("there is nothing to enter")
+    assert Path(asked["storage_path"]) == tmp_path / "scratch" / "tune"

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 
 from beltrami.data import make_split
-from beltrami.errors import DataError, SolverError
+from beltrami.errors import DataError, in_words
 from beltrami.experiment.config import RunConfig
 from beltrami.experiment.run import Problem
 from beltrami.experiment.study.ledger import Ledger
@@ -129,9 +129,3 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
     data = config.data
     split = make_split(problem.dataset.to("cpu"), protocol=data.protocol, seed=data.split_seed)
     return replace(problem, split=split.to(problem.dataset.y.device))
-
-
-def in_words(error: Exception) -> str:
-    """An error as one line, with its kind where the message may not speak for itself."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, (SolverError, DataError)) else f"{type(error).__name__}: {text}"

@@ -1,113 +1,49 @@
-"""Engine: Ray Tune as the place where trials run, on this machine or on a cluster. Importing it imports Ray."""
+"""Engine: Ray Tune as what runs the trials of a search on a cluster. Importing it imports Ray."""
 
-import logging
 import os
-import shutil
-import socket
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import ray
-import torch
 from ray import tune
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 
-from beltrami.errors import DataError
-from beltrami.experiment.study.conduct import in_words
+from beltrami.errors import in_words
+from beltrami.experiment.cluster import Cluster
+from beltrami.experiment.share import Surroundings
 from beltrami.experiment.tune.clerk import Clerk
 from beltrami.experiment.tune.search import Search
 from beltrami.experiment.tune.trial import Progress, attempt
 
 QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to anybody
     "RAY_AIR_NEW_OUTPUT": "0",  # which prints tables of its own, however low its voice
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths stay what they are
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # our ledger is the only book
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # an interrupt is an interrupt
 }
-PLACES = ("BELTRAMI_DATA", "BELTRAMI_CACHE")
-STORE = 100 * 2**20  # bytes of shared memory: what trials report is small
-PATIENCE = 5.0  # seconds for a cluster to answer
-LONGEST = 24  # characters of a temporary folder under which Ray's sockets still find room
 
 
 class Engine:
-    """Ray, from the beginning of a block to its end: then none of its processes and files on this machine lives on.
+    """Trials on a cluster, inside its block."""
 
-    Args:
-        device: ``cpu`` or ``cuda``, where a trial computes.
-        cpus: cores of a trial, and as many threads.
-        gpus: its share of GPUs, such as 0.25 for four trials on each.
-        address: of an existing cluster, such as ``auto``; None for a Ray of one's own on this machine. On a cluster
-            the library and the data are needed on every node, in the same places.
-    """
-
-    def __init__(self, *, device: str, cpus: float, gpus: float, address: str | None = None) -> None:
-        self.device, self.cpus, self.gpus, self.address = device, cpus, gpus, address
-
-    def __enter__(self) -> "Engine":
-        os.environ.update(QUIET)
-        logging.getLogger("ray").setLevel(logging.CRITICAL)
-        place = tempfile.gettempdir() if len(tempfile.gettempdir()) <= LONGEST else "/tmp"
-        self._folder = Path(tempfile.mkdtemp(prefix="beltrami-", dir=place))
-        try:
-            self._start()
-            self._check_resources()
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        ray.shutdown()
-        shutil.rmtree(self._folder, ignore_errors=True)
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
 
     def run(self, numbers: Sequence[int], clerk: Clerk) -> None:
         """Try these trials of the clerk's search, as many at a time as there is room for."""
+        os.environ.update(QUIET)
+        share = self.cluster.share
         tune.run(
-            _trainable(clerk.search, clerk.milestones, device=self.device, threads=max(1, int(self.cpus))),
+            _trainable(clerk.search, clerk.milestones, device=share.device, surroundings=share.surroundings()),
             config={"number": tune.grid_search(list(numbers))},
-            resources_per_trial={"cpu": self.cpus, "gpu": self.gpus},
+            resources_per_trial={"cpu": share.cpus, "gpu": share.gpus},
             scheduler=_Scheduler(clerk),
             callbacks=[_Listener(clerk)],
-            storage_path=str(self._folder / "tune"),
+            storage_path=str(self.cluster.folder / "tune"),
             reuse_actors=True,  # to start a process takes longer than many a trial
             raise_on_failed_trial=False,
             verbose=0,
         )
-
-    def _start(self) -> None:
-        common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        if self.address is None:
-            own = {"include_dashboard": False, "object_store_memory": STORE, "_temp_dir": str(self._folder / "ray")}
-            ray.init(address="local", **own, **common)
-            return
-        try:
-            _knock(self.address)
-            ray.init(address=self.address, **common)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise DataError(
-                f"no Ray cluster answers at {self.address!r} ({in_words(error)[:200]}): check `--address`, and "
-                "RAY_AUTH_TOKEN where the cluster asks for one, or leave it out to run on this machine."
-            ) from error
-
-    def _check_resources(self) -> None:
-        """A trial that asks for more than there is would wait for ever."""
-        held = ray.cluster_resources()
-        for name, kind, wanted in (("--cpus-per-trial", "CPU", self.cpus), ("--gpus-per-trial", "GPU", self.gpus)):
-            if wanted > held.get(kind, 0):
-                raise ValueError(f"`{name}` asks for {wanted:g}, but Ray has {held.get(kind, 0):g} {kind}s in all.")
-
-
-def _knock(address: str) -> None:
-    """Miss a cluster that is not there now: Ray itself takes minutes for it."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
 class _Scheduler(FIFOScheduler):  # type: ignore[misc]
@@ -145,14 +81,12 @@ class _Listener(tune.Callback):  # type: ignore[misc]
 
 
 def _trainable(
-    search: Search, milestones: Sequence[int], *, device: str, threads: int
+    search: Search, milestones: Sequence[int], *, device: str, surroundings: Surroundings
 ) -> Callable[[dict[str, Any]], None]:
     """What Ray calls in a process of its own. Only milestones are reported: a report is a wait."""
-    places = {name: os.path.abspath(os.environ[name]) for name in PLACES if os.environ.get(name)}
 
     def trainable(config: dict[str, Any]) -> None:
-        os.environ.update(places)
-        torch.set_num_threads(threads)
+        surroundings.enter()
 
         def send(progress: Progress) -> None:
             if progress.final is not None or progress.epochs in milestones:
