@@ -155,10 +155,11 @@ def test_time_left_is_that_of_the_runs_so_far() -> None:
 def test_plain_progress_is_a_line_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     with watching(2, name="random") as watch:
         assert isinstance(watch, Plain)
-        watch.begin(plan(STUDIES["random"], datasets=["digits"], splits=1))
+        tasks = plan(STUDIES["random"], datasets=["digits"], splits=1)
+        watch.begin(tasks)
         watch.epoch(1, 1)
         watch.end(line(accuracy=84.25))
-        watch.fall_back("one by one, since [x] fails")
+        watch.fall_back(tasks, "one by one, since [x] fails")
         watch.end(line(accuracy=None, seed=1))
     err = capsys.readouterr().err.splitlines()
     assert len(err) == 3
@@ -179,3 +180,22 @@ def test_live_progress_says_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -
         assert bar.tasks[0].completed == 1
         assert "left" in bar.tasks[0].fields["state"]
     assert "blend on digits, split 0: the loss became nan" in console.export_text()
+
+
+def test_live_progress_counts_what_is_under_way_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(force_terminal=True, record=True, width=160, file=None, stderr=True)
+    monkeypatch.setattr("beltrami.report.study.watch.Console", lambda **_: console)
+    tasks = plan(STUDIES["random"], datasets=["digits"], methods=["blend"], splits=5)
+    with watching(5, name="random") as watch:
+
+        def state() -> str:
+            return str(watch.bar.tasks[0].fields["state"])  # type: ignore[attr-defined]
+
+        watch.begin(tasks[:3])
+        assert state().strip().startswith("blend on digits, split 0, 3 together  ")
+        watch.begin(tasks[3:])
+        assert state().startswith("blend on digits, split 3, 2 together, 5 under way  ")
+        watch.fall_back(tasks[:3], "3 runs together are too many")
+        watch.end(tasks[3].line("failed"))
+        assert state().startswith("blend on digits, split 3, 2 together  ")
+    assert "blend on digits, split 0, 3 together: 3 runs together are too many" in console.export_text()

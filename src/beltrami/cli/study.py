@@ -11,7 +11,7 @@ import typer
 from beltrami.cli.option import Device, check_device, check_folder
 
 if TYPE_CHECKING:
-    from beltrami.experiment.study import Ledger, Study, Task
+    from beltrami.experiment.study import Ledger, Place, Task
 
 NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
 
@@ -69,7 +69,7 @@ def study(
 
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
-    from beltrami.experiment.study import STUDIES, Ledger, plan, read_lines, study_named, tabulate
+    from beltrami.experiment.study import STUDIES, Here, Ledger, plan, read_lines, study_named, tabulate
     from beltrami.report.study.terminal import studies, tables
 
     if name is None:
@@ -94,11 +94,11 @@ def study(
     )
     check_folder(out)
     with Ledger(path, resume=resume) as ledger:
-        _carry_out(chosen, tasks, ledger, device=where, together=together)
+        _carry_out(Here(chosen.work, where), tasks, ledger, together=together)
         tables(tabulate(chosen, ledger.lines), path=path)
 
 
-def _carry_out(chosen: "Study", tasks: "list[Task]", ledger: "Ledger", *, device: str, together: int | None) -> None:
+def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, together: int | None) -> None:
     """Do what is not done; one who interrupts is told how to go on."""
     from beltrami.data import load
     from beltrami.experiment.study import borrow, conduct, pending
@@ -111,8 +111,8 @@ def _carry_out(chosen: "Study", tasks: "list[Task]", ledger: "Ledger", *, device
         for dataset in dict.fromkeys(task.config.dataset for task in todo):
             load(dataset, progress=progress)  # what is not at hand is missed now, not after hours
     try:
-        with watching(len(todo), name=chosen.name) as watch:
-            conduct(chosen.work, todo, ledger, device=device, together=together, watch=watch)
+        with place, watching(len(todo), name=ledger.path.stem) as watch:
+            conduct(place, todo, ledger, together=together, watch=watch)
     except KeyboardInterrupt:
         left = len(pending(tasks, ledger))
         command = shlex.join(["beltrami", *sys.argv[1:], *([] if "--resume" in sys.argv else ["--resume"])])

@@ -1,7 +1,7 @@
 """run: one configuration, from its dataset to its result; and back from a result's folder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -84,6 +84,13 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
         edges=edges if prior is None else prior(by_rarity(dataset.x), edges),
         pos=None if pos is None else sparse_where_it_pays(pos).to(device),
     )
+
+
+def on_split(problem: Problem, config: RunConfig) -> Problem:
+    """The problem on the split of a configuration."""
+    data = config.data
+    split = make_split(problem.dataset.to("cpu"), protocol=data.protocol, seed=data.split_seed)
+    return replace(problem, split=split.to(problem.dataset.y.device))
 
 
 def read_dataset(name: str, *, component: str, progress: Progress | None = None) -> Dataset:

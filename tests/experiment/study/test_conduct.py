@@ -11,7 +11,8 @@ import torch
 from beltrami.errors import DataError, SolverError
 from beltrami.experiment import RunConfig, override, pose
 from beltrami.experiment.run import Problem
-from beltrami.experiment.study import STUDIES, Ledger, Line, Task, conduct, pending, plan
+from beltrami.experiment.study import STUDIES, Here, Ledger, Line, Task, conduct, pending, plan
+from beltrami.experiment.study.batch import Pile
 from beltrami.experiment.study.conduct import TOGETHER
 from beltrami.experiment.study.work import Count, Done, Follow, OnEpoch, Time, Work
 from beltrami.train import count_parameters
@@ -36,7 +37,7 @@ class Seen:
     def end(self, line: Line) -> None:
         self.ended.append(line)
 
-    def fall_back(self, why: str) -> None:
+    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
         self.notes.append(why)
 
 
@@ -68,8 +69,8 @@ def tasks_on_digits(splits: int, study: str = "random") -> list[Task]:
 
 def done(work: Work, tasks: list[Task], path: Path, *, together: int) -> tuple[Seen, list[Line]]:
     seen = Seen()
-    with Ledger(path / "s.jsonl", resume=True) as ledger:
-        conduct(work, pending(tasks, ledger), ledger, device="cpu", together=together, watch=seen)
+    with Ledger(path / "s.jsonl", resume=True) as ledger, Here(work, "cpu") as place:
+        conduct(place, pending(tasks, ledger), ledger, together=together, watch=seen)
         return seen, ledger.lines
 
 
@@ -171,3 +172,32 @@ def test_parameters_are_counted_without_finding_positions(encoding: str, monkeyp
     work = Count()
     found = work.one(config, work.pose(config, device="cpu"), on_epoch=lambda number, going: None)
     assert found.also["parameters"] == expected
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["posed", "not to be posed"])
+def test_a_problem_is_posed_once_for_all_seeds(fails: bool, tmp_path: Path) -> None:
+    class Costly(Fussy):
+        posed: tuple[float, ...] = ()
+
+        def pose(self, config: RunConfig, *, device: str) -> Problem:
+            self.posed += (config.train.lr,)
+            if fails:
+                raise OSError("disk full")
+            return super().pose(config, device=device)
+
+    work, tasks = Costly(), tasks_on_digits(3)
+    others = [Task(task.study, "other", override(task.config, ["train.lr=0.5"])) for task in tasks]
+    _, lines = done(work, [*tasks, *others], tmp_path, together=1)
+    assert work.posed == (tasks[0].config.train.lr, 0.5)
+    assert [line.error for line in lines] == [("OSError: disk full" if fails else None)] * 6
+
+
+def test_a_batch_that_ends_late_does_not_make_batches_larger_again() -> None:
+    pile = Pile(tasks_on_digits(5), 2)
+    early, late = pile.cut(), pile.cut()
+    pile.put_back(early)
+    assert pile.shrink(1)
+    pile.put_back(late)
+    assert not pile.shrink(1)
+    assert [task.config.data.split_seed for task in pile.tasks] == [2, 3, 0, 1, 4]
+    assert [(len(batch.tasks), batch.together) for batch in (early, late, pile.cut())] == [(2, True)] * 2 + [(1, False)]

@@ -7,6 +7,7 @@ from beltrami.experiment.study.draw import Draw
 from beltrami.experiment.study.ledger import Ledger, read_folder, read_lines
 from beltrami.experiment.study.line import Line, latest
 from beltrami.experiment.study.pair import Pair, difference, ratio
+from beltrami.experiment.study.place import Here, Place
 from beltrami.experiment.study.plan import Task, plan
 from beltrami.experiment.study.quantity import Quantity
 from beltrami.experiment.study.row import Row
@@ -29,6 +30,8 @@ __all__ = [
     "borrow",
     "pending",
     "conduct",
+    "Place",
+    "Here",
     "Watch",
     "Ledger",
     "Line",

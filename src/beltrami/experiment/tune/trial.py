@@ -11,8 +11,7 @@ from torch import Tensor
 from beltrami.data import Split
 from beltrami.experiment.build import build_training
 from beltrami.experiment.config import RunConfig
-from beltrami.experiment.run import Problem, pose
-from beltrami.experiment.study.conduct import on_split
+from beltrami.experiment.run import Problem, on_split, pose
 from beltrami.experiment.study.draw import Draw
 from beltrami.experiment.tune.lockstep import Run, in_step
 from beltrami.train import Epoch, Fit, Reading, fit, seeded

@@ -50,11 +50,13 @@ class Live:
     task: TaskID
     pace: Pace
     runs: str = ""
+    latest: int = 0
     left: str = ""
+    going: set[tuple[str, str]] = field(default_factory=set)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        first, many = tasks[0], f", {len(tasks)} together" if len(tasks) > 1 else ""
-        self.runs = f"{first.row} on {first.config.dataset}, split {first.config.data.split_seed}{many}"
+        self.going |= {task.identity for task in tasks}
+        self.runs, self.latest = _runs(tasks), len(tasks)
         self._show(self.runs)
 
     def epoch(self, number: int, going: int) -> None:
@@ -62,17 +64,21 @@ class Live:
 
     def end(self, line: Line) -> None:
         self.left = self.pace.step()
+        self.going.discard(line.identity)
         if line.error is not None:
             where = f"{line.row} on {line.dataset}, split {line.split_seed}"
             self.bar.console.print(f"{where}: {line.error}", markup=False, style="yellow")
         self.bar.advance(self.task)
         self._show(self.runs)
 
-    def fall_back(self, why: str) -> None:
-        self.bar.console.print(f"{self.runs}: {why}", markup=False)
+    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
+        self.going -= {task.identity for task in tasks}
+        self.bar.console.print(f"{_runs(tasks)}: {why}", markup=False)
 
     def _show(self, state: str) -> None:
-        self.bar.update(self.task, state=f"{state}  [dim]{self.left}[/]")
+        count = len(self.going)
+        others = f", {count} under way" if count > self.latest else ""
+        self.bar.update(self.task, state=f"{state}{others}  [dim]{self.left}[/]")
 
 
 @dataclass
@@ -101,8 +107,13 @@ class Plain:
         text = f"{self.pace.done}/{self.total} {where}: {what} ({left})"
         self.console.print(text, markup=False, soft_wrap=True)
 
-    def fall_back(self, why: str) -> None:
+    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
         self.console.print(why, markup=False, soft_wrap=True)
+
+
+def _runs(tasks: Sequence[Task]) -> str:
+    first, many = tasks[0], f", {len(tasks)} together" if len(tasks) > 1 else ""
+    return f"{first.row} on {first.config.dataset}, split {first.config.data.split_seed}{many}"
 
 
 def _span(seconds: float) -> str:
