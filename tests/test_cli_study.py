@@ -119,6 +119,12 @@ def test_one_who_interrupts_is_told_how_to_go_on(
         (["random", "--datasets", "digits", "--together", "0"], r"`--together` needs at least 1; got 0"),
         (["random", "--show"], r"there are no results at "),
         (["random", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
+        (
+            ["random", "--address", "local", "--device", "cuda:1"],
+            r"`--device` of a batch is cpu or cuda, and Ray chooses",
+        ),
+        (["random", "--gpus-per-batch", "0.5"], r"`--gpus-per-batch 0.5` and `--device cpu` contradict each other"),
+        (["random", "--cpus-per-batch", "0"], r"a batch needs `--cpus-per-batch` above 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -143,3 +149,58 @@ def test_without_a_name_the_studies_are_listed(
     out = capsys.readouterr().out
     assert [row.split()[0] for row in out.splitlines() if row[:1].strip()] == list(STUDIES)
     assert NAMES.replace(" or ", ", ").split(", ") == list(STUDIES)
+
+
+def test_ray_is_needed_where_it_is_asked_for_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in ("cluster", "study.fleet"):
+        monkeypatch.delitem(sys.modules, f"beltrami.experiment.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    count = ["parameters", "--datasets", "digits", "--methods", "blend", "--out", str(tmp_path)]
+    assert beltrami(monkeypatch, *count, "--address", "local") == 2
+    assert re.fullmatch(
+        r"beltrami: `beltrami study --address` needs Ray \(.*\): `pip install 'beltrami\[tune\]'`\.\n",
+        capsys.readouterr().err,
+    )
+    assert beltrami(monkeypatch, *count) == 0
+    assert len(read_lines(tmp_path / "parameters.jsonl")) == 1
+
+
+@pytest.mark.slow
+def test_a_study_spread_by_ray_is_interrupted_and_goes_on_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ray")
+    runs = 4 + 2 * (os.cpu_count() or 1)  # more than can be under way
+    path = tmp_path / "random.jsonl"
+    arguments = ["random", "--datasets", "digits", "--methods", "blend", "--splits", str(runs), "--out", str(tmp_path)]
+    arguments += [word for setting in (*SHORT, "train.epochs=10") for word in ("--set", setting)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beltrami", "study", *arguments, "--address", "local"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    for _ in range(6000):
+        if path.exists() and path.read_bytes().count(b"\n") >= 1:
+            break
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, ""), err
+    before = len(read_lines(path))
+    *told, last = err.splitlines()
+    assert all(re.match(rf"\d+/{runs} blend on digits, split \d+, seed \d+: test ", line) for line in told), err
+    assert last.startswith(f"beltrami: interrupted with {before} of {runs} runs in {path}: go on with ")
+    assert last.endswith("--address local --resume`.")
+    assert 1 <= before < runs
+
+    assert beltrami(monkeypatch, *arguments, "--resume") == 0
+    assert f"n = {runs}" in capsys.readouterr().out
+    lines = read_lines(path)
+    assert sorted(line.split_seed for line in lines) == list(range(runs))
+    assert beltrami(monkeypatch, *arguments, "--resume", "--address", "local") == 0  # nothing is left: no Ray either
+    assert read_lines(path) == lines

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beltrami.cli.option import Device, check_device, check_folder
+from beltrami.cli.option import Device, check_device, check_folder, needs_ray, share_of
 
 if TYPE_CHECKING:
     from beltrami.experiment.study import Ledger, Place, Task
+    from beltrami.experiment.study.work import Work
 
 NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
 
@@ -41,6 +42,20 @@ def study(
         int | None,
         typer.Option(help="Runs trained as one program; by default 25 on a GPU and 1 on the CPU.", metavar="N"),
     ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Spread batches over an existing Ray cluster, such as auto; `local` is a Ray on this machine.",
+            metavar="ADDR",
+        ),
+    ] = None,
+    cpus_per_batch: Annotated[
+        float | None, typer.Option(help="Cores of a batch, with Ray; 1 by default.", metavar="C")
+    ] = None,
+    gpus_per_batch: Annotated[
+        float | None,
+        typer.Option(help="Share of a GPU for a batch, with Ray; 1 by default with `--device cuda`.", metavar="F"),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a results file: what is done is not done again.")
     ] = False,
@@ -63,13 +78,18 @@ def study(
 
     - `steps`: Euler's step size. `solvers`: all of them. `time`: accuracy along the flow.
 
+    With `--address`, or a share of the machine for a batch, several batches run at once, by Ray (`beltrami[tune]`): as
+    many as there is room for, of `--together` runs each. The table is the same; seconds are those of a shared machine.
+
     Examples:
 
     - `beltrami study random --device cuda`
 
+    - `beltrami study random --device cuda --address auto --gpus-per-batch 0.5`
+
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
-    from beltrami.experiment.study import STUDIES, Here, Ledger, plan, read_lines, study_named, tabulate
+    from beltrami.experiment.study import STUDIES, Here, Ledger, Place, plan, read_lines, study_named, tabulate
     from beltrami.report.study.terminal import studies, tables
 
     if name is None:
@@ -83,7 +103,10 @@ def study(
             raise ValueError(f"there are no results at {path}: run `beltrami study {name}` first, or set `--out`.")
         tables(tabulate(chosen, found), path=path)
         return
-    where = check_device(device)
+    if address is None and cpus_per_batch is None and gpus_per_batch is None:
+        place: Place = Here(chosen.work, check_device(device))
+    else:
+        place = _fleet(chosen.work, device, cpus=cpus_per_batch, gpus=gpus_per_batch, address=address or "local")
     tasks = plan(
         chosen,
         datasets=_names(datasets),
@@ -94,8 +117,19 @@ def study(
     )
     check_folder(out)
     with Ledger(path, resume=resume) as ledger:
-        _carry_out(Here(chosen.work, where), tasks, ledger, together=together)
+        _carry_out(place, tasks, ledger, together=together)
         tables(tabulate(chosen, ledger.lines), path=path)
+
+
+def _fleet(work: "Work", device: str, *, cpus: float | None, gpus: float | None, address: str) -> "Place":
+    """The processes of a cluster, where Ray is installed."""
+    share = share_of("batch", device=device, cpus=cpus, gpus=gpus, address=address)
+    try:
+        from beltrami.experiment.cluster import Cluster
+        from beltrami.experiment.study.fleet import Fleet
+    except ImportError as error:
+        raise needs_ray("beltrami study --address", error) from None
+    return Fleet(work, Cluster(share, address=address))
 
 
 def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, together: int | None) -> None:
@@ -107,6 +141,8 @@ def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, togethe
 
     borrow(chosen, tasks, ledger)
     todo = pending(tasks, ledger)
+    if not todo:
+        return
     with downloading() as progress:
         for dataset in dict.fromkeys(task.config.dataset for task in todo):
             load(dataset, progress=progress)  # what is not at hand is missed now, not after hours

@@ -30,9 +30,14 @@ class Done:
 
 
 class Work(ABC):
-    """What is done with a configuration on its problem. ``batches``: whether many can be done as one program."""
+    """What is done with a configuration on its problem.
+
+    ``batches``: whether many can be done as one program; ``solitary``: whether others beside it would change what it
+    finds.
+    """
 
     batches = False
+    solitary = False
 
     def pose(self, config: RunConfig, *, device: str) -> Problem:
         """The problem of a configuration, on a device."""
@@ -76,6 +81,7 @@ class Follow(Work):
 class Time(Work):
     """Train, with the first epochs done once before the clock starts; then the seconds of one inference, a median."""
 
+    solitary = True
     warm_up = 2
     repeats = 11
 
