@@ -89,7 +89,7 @@ def study(
 
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
-    from beltrami.experiment.study import STUDIES, Here, Ledger, Place, plan, read_lines, study_named, tabulate
+    from beltrami.experiment.study import STUDIES, Here, Ledger, Place, borrow, plan, read_lines, study_named, tabulate
     from beltrami.report.study.terminal import studies, tables
 
     if name is None:
@@ -117,6 +117,7 @@ def study(
     )
     check_folder(out)
     with Ledger(path, resume=resume) as ledger:
+        borrow(chosen, tasks, ledger)
         _carry_out(place, tasks, ledger, together=together)
         tables(tabulate(chosen, ledger.lines), path=path)
 
@@ -135,11 +136,10 @@ def _fleet(work: "Work", device: str, *, cpus: float | None, gpus: float | None,
 def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, together: int | None) -> None:
     """Do what is not done; one who interrupts is told how to go on."""
     from beltrami.data import load
-    from beltrami.experiment.study import borrow, conduct, pending
+    from beltrami.experiment.study import conduct, pending
     from beltrami.report.study.watch import watching
     from beltrami.report.terminal import downloading
 
-    borrow(chosen, tasks, ledger)
     todo = pending(tasks, ledger)
     if not todo:
         return
