@@ -53,6 +53,23 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Span]]] = {
         },
     ),
     "pubmed": (
+        "blend",
+        {
+            "position.encoding": Choice("none", "ppr"),
+            "data.features": Choice("raw", "raw", "rows"),
+            "diffusivity.score": Choice("uniform", "angle", "exp-kernel"),
+            "diffusivity.over": Choice("both", "columns", "rows"),
+            "model.feat": Choice(32, 64, 128),
+            "model.dropout": Uniform(0.0, 0.6),
+            "model.input_dropout": Uniform(0.2, 0.7),
+            "scheme.time": Uniform(15.0, 60.0),
+            "stencil.loops": Choice(0.5, 1.0, 2.0),
+            "train.lr": LogUniform(0.005, 0.03),
+            "train.weight_decay": LogUniform(3e-4, 0.01),
+            "train.average": Choice(0.0, 0.9),
+        },
+    ),
+    "pubmed-knn": (
         "blend-knn",
         {
             "position.encoding": Choice("none", "none", "deepwalk"),
@@ -88,7 +105,7 @@ def main() -> None:
     name, spans = AROUND[args.dataset]
     for number in range(args.trials):
         drawn = Space(spans).settings(number, seed=args.seed)
-        print(args.dataset, name, args.protocol, args.runs, *settings_of(drawn))
+        print(args.dataset.partition("-knn")[0], name, args.protocol, args.runs, *settings_of(drawn))
 
 
 if __name__ == "__main__":

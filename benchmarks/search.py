@@ -74,7 +74,7 @@ def trained(configs: Sequence[RunConfig], *, device: str, held: bool) -> list[tu
         with seeded(config.seed):
             models.append(problem.model(config))
     inputs, y = models[0].prepare(problem.x, problem.edges, problem.pos), problem.dataset.y
-    fits = fitted(configs, models, inputs, y, splits, at_once=configs[0].model.kind == "blend" and device != "cpu")
+    fits = fitted(configs, models, inputs, y, splits, at_once=device != "cpu")
     found: list[tuple[Fit, float] | SolverError] = []
     for model, judge, each in zip(models, judges, fits, strict=True):
         if isinstance(each, SolverError):
