@@ -100,7 +100,9 @@ class Count(Work):
     """Build the model and count its parameters; nothing is trained, and of positions only their width is known."""
 
     def pose(self, config: RunConfig, *, device: str) -> Problem:
-        """The problem with positions that are a shape and hold nothing: to find them can take longer than to train."""
+        """The problem with positions that are a shape and hold nothing, and the graph as it is: to find positions, or
+        what features say of the graph, can take longer than to train."""
+        config = replace(config, stencil=replace(config.stencil, alike=0.0, near=0))
         if config.position.encoding == "none" or config.position.file is not None:
             return pose(config, device=device)
         problem = pose(replace(config, position=PositionConfig()), device=device)
