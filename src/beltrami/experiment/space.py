@@ -65,6 +65,7 @@ ATTENTION: Mapping[str, Span] = {
     "train.attention_decay": LogUniform(1e-5, 1e-1),
 }
 SCORE: Mapping[str, Span] = {
+    "diffusivity.width": Choice(16, 32, 64, 128),  # Pearson's needs two channels a head
     "diffusivity.score": Choice("uniform", "angle", "scaled-dot", "cosine", "pearson", "exp-kernel"),
 }
 INPUT: Mapping[str, Span] = {"stencil.alike": Uniform(0.0, 1.0), "stencil.near": Choice(0, 5, 10)}
