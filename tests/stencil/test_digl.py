@@ -161,12 +161,23 @@ WAYS: dict[str, Callable[[Edges], Tensor]] = {
 }
 
 
+def around(edges: Edges, count: int) -> Edges:
+    """At least ``count`` nodes around the first one, with the edges between them."""
+    near = torch.arange(edges.num_nodes) == 0
+    while int(near.sum()) < count:
+        near = near.index_fill(0, edges.j[near[edges.i]], True)
+    number = near.cumsum(0) - 1
+    within = near[edges.i] & near[edges.j]
+    return Edges.build(number[edges.edge_index[:, within]], num_nodes=int(near.sum()))
+
+
 @pytest.mark.data
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_cora_keeps_the_largest_entries_of_the_dense_inverse(real: Callable[[str], Dataset], way: str) -> None:
     data = real("cora")
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
+    edges = around(edges, 600) if way == "frontier" else edges  # which takes its time without a compiler
     exact, found = kernel(edges), WAYS[way](edges).double()
     overlap = overlap_with(exact, found)
     error = float((found - exact)[found > 0].abs().max())
