@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.ndimage
 import torch
+from marks import filled, markdown
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -218,26 +219,11 @@ def tables() -> tuple[str, str]:
     head = ("method", *IMAGES)
     quality = [(m, *(f"{found[m, i]['psnr']:.2f} / {found[m, i]['ssim']:.3f}" for i in IMAGES)) for m in methods]
     settings = [(m, *(_settings(found[m, i]["settings"]) for i in IMAGES)) for m in methods[1:]]
-    return _markdown(head, quality), _markdown(head, settings)
-
-
-def filled(text: str) -> str:
-    """The page with both tables between their marks made anew."""
-    for name, made in zip(("quality", "settings"), tables(), strict=True):
-        before, mark, rest = text.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition(f"\n<!-- /{name} -->")
-        if not (mark and end):
-            raise ValueError(f"{PAGE.name} has no place for the table {name!r}: put <!-- {name} --> and its end there.")
-        text = before + mark + made + end + after
-    return text
+    return markdown(head, quality), markdown(head, settings)
 
 
 def _settings(chosen: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in chosen.items() if name != "hold")
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows))
 
 
 def _channels(x: Array) -> int | None:
@@ -246,7 +232,8 @@ def _channels(x: Array) -> int | None:
 
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(filled(PAGE.read_text()))
+        made = dict(zip(("quality", "settings"), tables(), strict=True))
+        PAGE.write_text(filled(PAGE.read_text(), made, page=PAGE.name))
     elif "--speed" in sys.argv[1:]:
         save({**json.loads(OUT.read_text()), "megapixel": megapixel()})
     else:

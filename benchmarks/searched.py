@@ -9,11 +9,12 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from marks import filled, markdown
+
 from beltrami.experiment.effort import OURS
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "search", ROOT / "docs" / "search.md"
-BEGIN, END = "<!-- searched -->\n", "\n<!-- /searched -->"
 HEAD = ("dataset", "splits", "configurations", "best", "median", "the best, in short")
 SHORT = ("diffusivity.score", "diffusivity.over", "position.encoding", "scheme.time", "stencil.alike", "stencil.near")
 
@@ -29,7 +30,7 @@ def table(folder: Path = RESULTS) -> str:
                 found[dataset, protocol][key] = max(
                     found[dataset, protocol].get(key, (0, 0.0)), (int(runs), row["mean"])
                 )
-    lines = [HEAD, ("---",) * len(HEAD)]
+    lines = []
     for (dataset, protocol), tried in sorted(found.items()):
         means = [mean for _, mean in tried.values()]
         (name, *settings), (runs, best) = max(tried.items(), key=lambda each: each[1][1])
@@ -43,20 +44,11 @@ def table(folder: Path = RESULTS) -> str:
             words,
         )
         lines.append(cells)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def filled(text: str) -> str:
-    """The page with its table made anew."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{PAGE.name} has no place for the table: put {BEGIN.strip()} and its end there.")
-    return before + begin + table() + end + after
+    return markdown(HEAD, lines)
 
 
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(filled(PAGE.read_text()))
+        PAGE.write_text(filled(PAGE.read_text(), {"searched": table()}, page=PAGE.name))
     else:
         print(table())

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from marks import filled, markdown
+
 from beltrami.experiment.study import latest, read_lines
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +29,7 @@ def accuracy(folder: Path = RESULTS) -> str:
         _accuracy(runs) for name in ("planetoid", "random") for runs in _studied(folder / "study" / f"{name}.jsonl")
     ]
     files = (path.read_text().splitlines() for path in sorted((folder / "accuracy").glob("*.jsonl")))
-    return _markdown(head, sorted(rows + [_accuracy([json.loads(line) for line in lines]) for lines in files]))
+    return markdown(head, sorted(rows + [_accuracy([json.loads(line) for line in lines]) for lines in files]))
 
 
 def speed(folder: Path = RESULTS / "bench") -> str:
@@ -40,7 +42,7 @@ def speed(folder: Path = RESULTS / "bench") -> str:
         ratios = [one["frozen_ratio"], one.get("recipe_ratio", one["frozen_ratio"]), one["plain_ratio"]]
         ratios += [one["paper_ratio"], other["frozen_ratio"], other["paper_ratio"]]
         rows.append((one["size"], f"{1e3 * one['gat_s']:.0f} ms", *(f"{ratio:.2g}x" for ratio in ratios)))
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
@@ -65,18 +67,7 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
         ratios = [row[name] for row in (one, other) for name in names]
         cells = ("" if ratio is None else f"{ratio:.2g}x" for ratio in ratios)
         rows.append((one["size"], f"{1e3 * one['gat_s']:.1f} ms", *cells))
-    return _markdown(head, rows)
-
-
-def filled(text: str) -> str:
-    """The text with every table between its marks made anew."""
-    for name, made in (("accuracy", accuracy()), ("speed", speed()), ("speed-gpu", speed_on_gpu())):
-        before, mark, rest = text.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition(f"\n<!-- /{name} -->")
-        if not (mark and end):
-            raise ValueError(f"the README has no place for the table {name!r}: put <!-- {name} --> and its end there.")
-        text = before + mark + made + end + after
-    return text
+    return markdown(head, rows)
 
 
 def _studied(path: Path) -> list[list[dict[str, Any]]]:
@@ -99,14 +90,10 @@ def _accuracy(runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 if __name__ == "__main__":
     readme = ROOT / "README.md"
+    made = {"accuracy": accuracy(), "speed": speed(), "speed-gpu": speed_on_gpu()}
     if "--write" in sys.argv[1:]:
-        readme.write_text(filled(readme.read_text()))
+        readme.write_text(filled(readme.read_text(), made, page=readme.name))
     else:
-        print(accuracy(), speed(), speed_on_gpu(), sep="\n\n")
+        print(*made.values(), sep="\n\n")

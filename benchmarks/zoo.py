@@ -10,27 +10,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from marks import filled, markdown
+
 from beltrami.model.zoo import TABLE, Row
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "zoo", ROOT / "docs" / "zoo.md"
-BEGIN, END = "<!-- zoo -->\n", "\n<!-- /zoo -->"
 HEAD = ("network", "evolution", "diffusivity", "graph", "discretisation", "recipe", "validation", "test", "seeds")
 
 
 def table(folder: Path = RESULTS) -> str:
     """A row a network: its columns of Table 1, and mean and standard deviation of its accuracy on Cora over seeds."""
-    lines = [HEAD, ("---",) * len(HEAD), *(_cells(row, folder) for row in TABLE)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
-def filled(text: str) -> str:
-    """The page with its table made anew."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"{PAGE.name} has no place for the table: put {BEGIN.strip()} and its end there.")
-    return before + begin + table() + end + after
+    return markdown(HEAD, [_cells(row, folder) for row in TABLE])
 
 
 def _cells(row: Row, folder: Path) -> tuple[str, ...]:
@@ -54,6 +45,6 @@ def _spread(values: list[float]) -> str:
 
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(filled(PAGE.read_text()))
+        PAGE.write_text(filled(PAGE.read_text(), {"zoo": table()}, page=PAGE.name))
     else:
         print(table())

@@ -1,10 +1,9 @@
 """docs/paper.md tells the truth: its links lead to the lines they name, and no equation of the paper is left out."""
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
+import paper
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -23,17 +22,8 @@ class Far:
 """
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("paper", ROOT / "benchmarks" / "paper.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_every_link_leads_to_the_line_that_it_names() -> None:
-    assert script().filled(PAGE) == PAGE, "lines have moved: run `python benchmarks/paper.py --write`"
+    assert paper.filled(PAGE) == PAGE, "lines have moved: run `python benchmarks/paper.py --write`"
 
 
 def test_every_link_to_code_names_its_line_and_bears_its_name() -> None:
@@ -76,7 +66,7 @@ def test_every_care_of_the_architecture_is_taken() -> None:
     [("class Far", 8), ("class Far > return", 10), ("class Near > def score > return", 5), ("z / 2", 5)],
 )
 def test_a_title_names_a_line(title: str, line: int) -> None:
-    assert script().line_of(title, FILE.splitlines()) == line
+    assert paper.line_of(title, FILE.splitlines()) == line
 
 
 @pytest.mark.parametrize(
@@ -89,12 +79,12 @@ def test_a_title_names_a_line(title: str, line: int) -> None:
 )
 def test_a_title_that_names_no_line_is_refused(title: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        script().line_of(title, FILE.splitlines())
+        paper.line_of(title, FILE.splitlines())
 
 
 def test_a_number_that_is_off_is_put_right_and_a_lost_line_is_told(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text(FILE)
-    filled = script().filled
+    filled = paper.filled
     assert filled('[`Far`](file.py#L3 "class Far > return").', tmp_path) == '[`Far`](file.py#L10 "class Far > return").'
     with pytest.raises(ValueError, match=r"a link to file\.py leads nowhere"):
         filled('[`Gone`](file.py#L "class Gone")', tmp_path)

@@ -1,12 +1,12 @@
 """Runs are done once each, whatever fails on the way."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 import torch
+from watcher import Seen
 
 from beltrami.errors import DataError, SolverError
 from beltrami.experiment import RunConfig, override, pose
@@ -18,27 +18,6 @@ from beltrami.experiment.study.work import Count, Done, Follow, OnEpoch, Time, W
 from beltrami.train import count_parameters
 
 SHORT = ["train.epochs=2", "scheme.time=2", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
-
-
-@dataclass
-class Seen:
-    """Who only takes notes."""
-
-    sizes: list[int] = field(default_factory=list)
-    ended: list[Line] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def begin(self, tasks: Sequence[Task]) -> None:
-        self.sizes.append(len(tasks))
-
-    def epoch(self, number: int, going: int) -> None:
-        pass
-
-    def end(self, line: Line) -> None:
-        self.ended.append(line)
-
-    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
-        self.notes.append(why)
 
 
 class Fussy(Work):

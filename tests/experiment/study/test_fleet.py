@@ -5,13 +5,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from watcher import Seen
 
 from beltrami.errors import DataError, SolverError, UnknownName
 from beltrami.experiment import RunConfig
@@ -22,26 +22,6 @@ from beltrami.experiment.study.work import Done, OnEpoch, Time, Train, Work
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 SHORT = ["train.epochs=3", "scheme.time=2", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
-
-
-@dataclass
-class Seen:
-    """Who only takes notes."""
-
-    sizes: list[int] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def begin(self, tasks: Sequence[Task]) -> None:
-        self.sizes.append(len(tasks))
-
-    def epoch(self, number: int, going: int) -> None:
-        pass
-
-    def end(self, line: Line) -> None:
-        pass
-
-    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
-        self.notes.append(why)
 
 
 class Mortal(Work):
