@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
+from beltrami.experiment.effort import TRIED
 from beltrami.experiment.study import STUDIES, Line, Study, Table, latest, tabulate
 from beltrami.report.study.plot import Plot, plots
 from beltrami.report.study.words import compared, failures, known, measured, printed, title
@@ -89,7 +90,8 @@ def _conditions(lines: Sequence[Line]) -> str:
         if found:
             where = [value if len(found) == 1 else f"{value} ({', '.join(sorted(found[value]))})" for value in found]
             parts.append(f"{name}: {', '.join(sorted(where))}.")
-    tried = {(line.row, line.dataset): line.tried for line in lines if line.tried is not None}
+    counts = {(line.row, line.dataset): line.tried or TRIED.get((line.row, line.dataset)) for line in lines}
+    tried = {of: count for of, count in counts.items() if count is not None}
     if tried:
         words = ", ".join(f"{row} on {dataset} {count}" for (row, dataset), count in sorted(tried.items()))
         parts.append(f"Configurations tried on validation: {words}; of other rows nobody counted them.")
