@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from study_lines import line
 
+from beltrami.experiment.effort import TRIED
 from beltrami.experiment.study import STUDIES, Line, Sample, plan, read_folder, tabulate
 from beltrami.experiment.study.pair import Pair, ratio
 from beltrami.report.study.page import figures, page, write
@@ -49,7 +50,8 @@ def test_a_cell_of_the_page_says_all() -> None:
 
 
 def test_the_page_counts_what_was_tried() -> None:
-    assert "tried" not in page({"random": some_lines()})
+    assert "tried" not in page({"random": [line(), line("uniform")]})
+    assert f"blend on cora {TRIED['blend', 'cora']}" in page({"random": some_lines()})  # which older lines do not say
     text = page({"random": [line(tried=40), line("uniform")]})
     assert "Configurations tried on validation: blend on digits 40; of other rows nobody counted them." in text
 
