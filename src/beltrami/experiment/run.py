@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from beltrami.data import Dataset, Progress, Split, load, make_split
+from beltrami.data.mesh import kept
 from beltrami.data.position import cached
 from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
 from beltrami.errors import DataError, UnknownName
 from beltrami.experiment.build import build_classifier, build_encoding, build_training, check_settings
-from beltrami.experiment.config import PositionConfig, RunConfig
+from beltrami.experiment.config import PositionConfig, RunConfig, StencilConfig
 from beltrami.experiment.effort import tried
 from beltrami.experiment.mesh import build_prior
 from beltrami.experiment.pin import pin
@@ -76,12 +77,11 @@ def pose(config: RunConfig, *, device: str = "cpu", progress: Progress | None = 
         edges = load_stencil(Path(config.stencil.file), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     dataset, edges = dataset.to(device), edges.to(device)
-    prior = build_prior(config.stencil)
     return Problem(
         dataset=dataset,
         split=split.to(device),
         x=sparse_where_it_pays(x).to(device),
-        edges=edges if prior is None else prior(by_rarity(dataset.x), edges),
+        edges=_by_features(config.stencil, dataset.x, edges),
         pos=None if pos is None else sparse_where_it_pays(pos).to(device),
     )
 
@@ -188,6 +188,15 @@ def _positions(config: PositionConfig, edges: Edges) -> Tensor | None:
     if encoding is None:
         return None
     return in_chart(cached(encoding, edges, seed=config.seed), space_of(encoding))
+
+
+def _by_features(config: StencilConfig, x: Tensor, edges: Edges) -> Edges:
+    """The input graph and what the input features make of it; to find nearest nodes takes its time, so that is kept."""
+    prior = build_prior(config)
+    if prior is None or not config.near:
+        return edges if prior is None else prior(by_rarity(x), edges)
+    by = f"1; alike {config.alike}; near {config.near} {config.near_weight}"
+    return kept(prior, by_rarity(x), edges, by=by)
 
 
 def space_of(encoding: Encoding) -> str:
