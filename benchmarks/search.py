@@ -157,7 +157,7 @@ def main() -> None:
     taken, writing = context.Value("q", 0), context.Lock()
     given = ([line for line in lines if line not in done], taken, writing)
     options = {"device": args.device, "held": args.held, "out": out, "until": time.time() + args.seconds}
-    workers = [context.Process(target=work, args=given, kwargs=options) for _ in range(args.processes)]
+    workers = [context.Process(target=work, args=given, kwargs=options, daemon=True) for _ in range(args.processes)]
     for worker in workers:
         worker.start()
     for worker in workers:

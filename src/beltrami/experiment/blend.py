@@ -135,17 +135,17 @@ DATASETS: dict[str, Callable[[], RunConfig]] = {
     "ogbn-arxiv": ogbn_arxiv,
 }
 
-
-PUBLISHED: dict[tuple[str, str], tuple[str, ...]] = {
-    ("blend", "cora"): (
+PUBLISHED: dict[str, tuple[str, ...]] = {
+    "cora": (
         *("diffusivity.score=cosine", "diffusivity.width=128", "diffusivity.over=both", "model.feat=128"),
         *("model.dropout=0.64", "model.input_dropout=0.73", "scheme.time=16.8", "train.weight_decay=0.042"),
         "train.temperature=0.58",
     ),
-    ("blend", "citeseer"): (
+    "citeseer": (
         *("diffusivity.score=angle", "diffusivity.heads=2", "diffusivity.over=columns", "stencil.alike=0"),
         *("model.feat=128", "model.dropout=0.42", "model.input_dropout=0.74", "scheme.time=8", "train.lr=0.0065"),
         *("train.weight_decay=0.04", "train.average=0", "train.consistency=1.3", "train.temperature=0.38"),
     ),
 }
-"""What the validation nodes of the published splits, ``planetoid``, preferred: settings by recipe and dataset."""
+"""What the validation nodes of the published splits, ``planetoid``, preferred: settings by dataset, as ``--set`` takes
+them."""

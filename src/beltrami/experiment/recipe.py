@@ -13,6 +13,7 @@ from beltrami.experiment.row import ROWS
 from beltrami.experiment.setting import override, read_config
 
 PLANETOID = "planetoid"
+TELLING = ("diffusivity.score=", "stencil.alike=")  # settings by which one edge counts more than another
 
 
 def blend(dataset: str) -> RunConfig:
@@ -113,9 +114,11 @@ def is_file(name: str) -> bool:
 
 
 def _published(config: RunConfig) -> tuple[str, ...]:
-    """Settings for the published split; ``uniform`` takes those of ``blend`` but its score."""
-    settings = PUBLISHED.get(("blend" if config.recipe == "uniform" else config.recipe, config.dataset), ())
-    return tuple(each for each in settings if config.recipe != "uniform" or not each.startswith("diffusivity.score="))
+    """Settings for the published split: ``blend``'s, and for ``uniform`` those that tell no edge from another."""
+    if config.recipe not in ("blend", "uniform"):
+        return ()
+    settings = PUBLISHED.get(config.dataset, ())
+    return tuple(each for each in settings if config.recipe == "blend" or not each.startswith(TELLING))
 
 
 def _from_file(name: str, dataset: str) -> RunConfig:

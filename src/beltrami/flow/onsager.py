@@ -8,7 +8,15 @@ from beltrami.flow.wrapped import WeightedField, Wrapped
 from beltrami.graph import Edges
 
 
-class OnsagerFlow(Wrapped):
+class _Mixing(Wrapped):
+    """A flow with a matrix W across the channels, which begins as the identity."""
+
+    def __init__(self, flow: Flow, channels: int) -> None:
+        super().__init__(flow)
+        self.weight = nn.Parameter(torch.eye(channels))
+
+
+class OnsagerFlow(_Mixing):
     r"""Onsager diffusion, where a matrix acts across the channels.
 
     .. math:: \frac{\partial Z}{\partial t} = Q(Z) Z W, \qquad Q(Z) = A(Z) - I
@@ -25,10 +33,6 @@ class OnsagerFlow(Wrapped):
         ``z`` (n, channels) -> (n, channels).
     """
 
-    def __init__(self, flow: Flow, channels: int) -> None:
-        super().__init__(flow)
-        self.weight = nn.Parameter(torch.eye(channels))
-
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> "OnsagerField":
         return OnsagerField(self.flow.bind(z, edges, start=start), self.weight)
 
@@ -40,7 +44,7 @@ class OnsagerField(WeightedField):
         return self.f(t, z) @ self.weight
 
 
-class MixedFlow(Wrapped):
+class MixedFlow(_Mixing):
     r"""The Onsager flow whose unit Euler step is a graph convolution.
 
     .. math:: \frac{\partial Z}{\partial t} = A(Z) Z W - Z, \qquad Z^{(k+1)} = A Z^{(k)} W
@@ -57,10 +61,6 @@ class MixedFlow(Wrapped):
     Shapes:
         ``z`` (n, channels) -> (n, channels).
     """
-
-    def __init__(self, flow: Flow, channels: int) -> None:
-        super().__init__(flow)
-        self.weight = nn.Parameter(torch.eye(channels))
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> "MixedField":
         return MixedField(self.flow.bind(z, edges, start=start), self.weight)
