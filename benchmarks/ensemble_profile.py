@@ -52,7 +52,9 @@ def main() -> None:
     training = build_training(case.config.train)
     made = [_fresh(case, case.config, seed) for seed in range(RUNS["cuda"])]
     splits = [_split(case, seed) for seed in range(RUNS["cuda"])]
-    program = _Program(Stack.of([model for model, _ in made]), made[0][1], case.dataset.y, splits, training)
+    program = _Program(
+        Stack.of([model for model, _ in made]), made[0][1], [case.dataset.y] * len(made), splits, training
+    )
     works: dict[str, Callable[[], object]] = {
         "step": program.step,
         "look": lambda: program.look(training.horizon),

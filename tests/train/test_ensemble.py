@@ -118,8 +118,9 @@ def test_side_by_side_is_one_by_one(kind: str, apart: bool, monkeypatch: pytest.
         {"weight_decay": 0.1, "attention_decay": 0.01},
         {"optimiser": lambda groups: torch.optim.Adamax(groups, lr=0.03)},
         {"optimiser": lambda groups: torch.optim.RMSprop(groups, lr=0.003)},
+        {"adopt": 2},
     ],
-    ids=["average", "consistency", "ramp", "decay", "adamax", "rmsprop"],
+    ids=["average", "consistency", "ramp", "decay", "adamax", "rmsprop", "adopt"],
 )
 def test_training_of_every_kind_is_the_same(change: dict[str, Any]) -> None:
     assert_same(*both_ways(replace(TRAINING, **change), dropout=0.3))

@@ -85,6 +85,7 @@ def train(
     """
     from beltrami.experiment import check_settings, override, pin, pose, run, save_run
     from beltrami.experiment import recipe as recipe_for
+    from beltrami.experiment.build import build_training
     from beltrami.report.terminal import downloading, summary, training
 
     where = check_device(device)
@@ -95,7 +96,7 @@ def train(
     check_folder(folder)
     with downloading() as progress:
         problem = pose(config, device=where, progress=progress)
-    with training(config.train.epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
+    with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
         result, model = run(config, device=where, problem=problem, on_epoch=on_epoch)
     save_run(folder, config, result, model)
     rival = None

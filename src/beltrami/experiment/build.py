@@ -166,6 +166,7 @@ def build_training(config: TrainConfig) -> Training:
         horizon=Horizon(config.time_multiple, config.time_resolution, config.time_patience),
         look_every=config.look_every,
         average=config.average,
+        adopt=config.adopt,
         record=config.record,
         consistency=Consistency(config.consistency, config.passes, config.temperature, config.ramp),
     )

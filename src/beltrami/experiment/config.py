@@ -189,7 +189,10 @@ class SchemeConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train; see ``beltrami.train.Training``, ``Horizon``, and ``Consistency`` of weight ``consistency``."""
+    """How to train; see ``beltrami.train.Training``, ``Horizon``, and ``Consistency`` of weight ``consistency``.
+
+    ``adopt``: how many nodes of each class, those a first fit is most certain of, train a second one; 0 for one fit.
+    """
 
     epochs: int = 100
     optimiser: str = "adam"
@@ -206,6 +209,7 @@ class TrainConfig:
     passes: int = 1
     temperature: float = 0.5
     ramp: int = 0
+    adopt: int = 0
     record: bool | None = None
 
 

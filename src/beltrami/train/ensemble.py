@@ -24,16 +24,16 @@ from beltrami.train.update import Update
 SHRINK = 0.75  # once no more than this share of the rows is still training, the others leave the program
 
 
-def fit_many(
+def fit_many_once(
     models: Sequence[Classifier],
     inputs: Inputs,
-    y: Tensor,
+    ys: Sequence[Tensor],
     splits: Sequence[Split],
     training: Training,
     *,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> list[Fit | SolverError]:
-    """Train models of one make in place, each on its split, as :func:`fit` would train each of them alone.
+    """Train models of one make in place, each on its split, as ``fit_once`` would train each of them alone.
 
     The runs share nothing but their launches: each has its own dropout, its own choice of epoch and terminal time, and
     stops by its own patience. A run whose loss is no longer a number gives its error and leaves the others alone.
@@ -41,7 +41,7 @@ def fit_many(
     Args:
         models: as many as splits, built alike from different seeds.
         inputs: prepared, the same for all.
-        y: classes, (n,).
+        ys: the classes that each of them knows, (n,).
         splits: which nodes each of them trains and validates on.
         training: the same for all.
         on_epoch: told the epoch's number and how many runs go on.
@@ -51,12 +51,12 @@ def fit_many(
     for cost in models[0].costs:
         if cost.differentiates:
             raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
-    for split in splits:
+    for y, split in zip(ys, splits, strict=True):
         check_classes(y, split, models[0].num_classes)
     start = time.perf_counter()
     records = [_Record() for _ in models]
     best = Stack.of(models).copy()
-    program = _Program(Stack.of(models), inputs, y, splits, training)
+    program = _Program(Stack.of(models), inputs, ys, splits, training)
     for number in range(1, training.epochs + 1):
         looking = number % training.look_every == 0 or number == training.epochs
         for run, loss in zip(program.runs, program.step(), strict=True):
@@ -70,7 +70,7 @@ def fit_many(
         if not going:
             break
         program.shrink(going)
-    last = _Program(best, inputs, y, splits, training).look(training.horizon)
+    last = _Program(best, inputs, ys, splits, training).look(training.horizon)
     for run, model in enumerate(models):
         best.write_to(model, run)
         records[run].best = max(records[run].best, last[run])
@@ -118,7 +118,9 @@ class _Record:
 class _Program:
     """The rows that are computed: which runs they are, and what each trains and validates on."""
 
-    def __init__(self, stack: Stack, inputs: Inputs, y: Tensor, splits: Sequence[Split], training: Training) -> None:
+    def __init__(
+        self, stack: Stack, inputs: Inputs, ys: Sequence[Tensor], splits: Sequence[Split], training: Training
+    ) -> None:
         self.stack, self.inputs, self.training = stack, inputs, training
         self.judged = stack.copy() if training.average else stack
         self.optimiser = training.optimiser(decayed(stack.params, training))
@@ -126,11 +128,11 @@ class _Program:
         dtype = next(iter(stack.params.values())).dtype
         self.train = _shares([split.train for split in splits], dtype)
         # Of each run its own labels alone; all others, unknown or for the test, are a class that counts for nothing.
-        self.y = torch.stack([y.where(split.train | split.val, 0) for split in splits])
+        self.y = torch.stack([y.where(split.train | split.val, 0) for y, split in zip(ys, splits, strict=True)])
         self.val, self.val_shares = _members([split.val for split in splits], dtype)
         self.stats = Stats()
         self.steps = 0
-        self.share = torch.ones((), device=y.device)
+        self.share = torch.ones((), device=self.y.device)
         self._begin()
 
     def _begin(self) -> None:

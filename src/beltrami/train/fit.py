@@ -40,6 +40,8 @@ class Training:
         average: decay of a running average of the weights, which is then what validation judges and the run keeps; 0
             for the weights themselves. Steadier where the validation nodes are few.
         consistency: agreement of several passes on all nodes, beside the cross-entropy.
+        adopt: how many nodes of each class, those that the fit is most certain of, are labels of a second fit, which
+            begins anew and is the one that counts (:func:`~beltrami.train.adopt`); 0 for one fit.
         record: whether steps are recorded as a CUDA graph; None for where that is possible. Values are the same.
     """
 
@@ -52,6 +54,7 @@ class Training:
     look_every: int = 5
     average: float = 0.0
     consistency: Consistency = field(default_factory=Consistency)
+    adopt: int = 0
     record: bool | None = None
 
     def __post_init__(self) -> None:
@@ -60,12 +63,19 @@ class Training:
                 "Training needs `epochs`, `patience` and `look_every` at least 1; "
                 f"got {self.epochs}, {self.patience}, {self.look_every}."
             )
+        if self.adopt < 0:
+            raise ValueError(f"Training needs `adopt`, a number of nodes, at least 0; got {self.adopt}.")
         if not 0 <= self.average < 1:
             raise ValueError(f"Training needs `average` at least 0 and below 1; got {self.average}.")
         if self.weight_decay < 0 or self.attention_decay < 0:
             raise ValueError(
                 f"weight decay must be at least 0; got {self.weight_decay} and, for attention, {self.attention_decay}."
             )
+
+    @property
+    def most_epochs(self) -> int:
+        """Those of both fits, where nodes are adopted."""
+        return 2 * self.epochs if self.adopt else self.epochs
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,10 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Fit:
-    """What training found; the model itself holds the weights of the best epoch."""
+    """What training found; the model itself holds the weights of the best epoch.
+
+    Where there were two fits, epochs are counted through both.
+    """
 
     best: Reading
     best_epoch: int
@@ -89,8 +102,21 @@ class Fit:
     seconds: float
     stats: Stats
 
+    def then(self, other: "Fit") -> "Fit":
+        """The other fit, with what both of them took."""
+        stats = Stats()
+        stats.add(self.stats)
+        stats.add(other.stats)
+        return Fit(
+            other.best,
+            self.epochs + other.best_epoch,
+            self.epochs + other.epochs,
+            self.seconds + other.seconds,
+            stats,
+        )
 
-def fit(
+
+def fit_once(
     model: Classifier,
     inputs: Inputs,
     y: Tensor,

@@ -17,8 +17,8 @@ from torch import Tensor
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
-from beltrami.train.ensemble import fit_many
 from beltrami.train.fit import Fit, Training
+from beltrami.train.rounds import fit_many
 
 Found = tuple[Fit | SolverError, dict[str, Tensor]]
 
