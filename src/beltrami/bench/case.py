@@ -27,8 +27,11 @@ TIMED: dict[str, tuple[str, ...]] = {
         *("diffusivity.score=cosine", "diffusivity.width=128", "diffusivity.heads=8", "diffusivity.over=both"),
         "scheme.time=18.29",
     ),
-    "citeseer": ("scheme.time=7.874",),
-    "pubmed": ("diffusivity.over=both", "scheme.time=12.94"),
+    "citeseer": ("scheme.time=7.874", "train.adopt=0"),
+    "pubmed": (
+        *("diffusivity.score=exp-kernel", "diffusivity.width=16", "diffusivity.over=both", "scheme.time=12.94"),
+        "train.adopt=0",
+    ),
     "coauthor-cs": (
         *("diffusivity.score=cosine", "diffusivity.width=8", "diffusivity.heads=4", "scheme.time=3.126"),
         *("train.consistency=0", "train.passes=1"),

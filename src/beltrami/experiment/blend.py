@@ -55,7 +55,16 @@ def citeseer() -> RunConfig:
         stencil=StencilConfig(alike=0.3),
         scheme=SchemeConfig("exponential", 6.0),
         train=TrainConfig(
-            250, "adam", 0.008, 0.06, patience=40, average=0.9, consistency=1.1, passes=2, temperature=0.4
+            250,
+            "adam",
+            0.008,
+            0.06,
+            patience=40,
+            average=0.9,
+            consistency=1.1,
+            passes=2,
+            temperature=0.4,
+            adopt=100,
         ),
     )
 
@@ -66,10 +75,10 @@ def pubmed() -> RunConfig:
         "blend",
         position=PPR_ROWS,
         model=ModelConfig(pos=16, feat=64, dropout=0.072, input_dropout=0.5),
-        diffusivity=DiffusivityConfig("exp-kernel", 16, 1, link="squareplus", over="columns"),
+        diffusivity=DiffusivityConfig("angle", heads=1, link="squareplus", over="columns"),
         flow=FlowConfig(source=True),
         scheme=SchemeConfig("exponential", 40.0),
-        train=TrainConfig(250, "adamax", 0.01467, 0.001824, 1e-4, look_every=4, time_multiple=2.0),
+        train=TrainConfig(250, "adamax", 0.01467, 0.001824, 1e-4, look_every=4, time_multiple=2.0, adopt=500),
     )
 
 
@@ -145,7 +154,9 @@ PUBLISHED: dict[str, tuple[str, ...]] = {
         *("diffusivity.score=angle", "diffusivity.heads=2", "diffusivity.over=columns", "stencil.alike=0"),
         *("model.feat=128", "model.dropout=0.42", "model.input_dropout=0.74", "scheme.time=8", "train.lr=0.0065"),
         *("train.weight_decay=0.04", "train.average=0", "train.consistency=1.3", "train.temperature=0.38"),
+        "train.adopt=0",
     ),
+    "pubmed": ("train.adopt=100",),
 }
 """What the validation nodes of the published splits, ``planetoid``, preferred: settings by dataset, as ``--set`` takes
 them."""

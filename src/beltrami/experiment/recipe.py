@@ -40,7 +40,7 @@ REWIRED_SETTINGS: dict[str, tuple[str, ...]] = {
     "pubmed": (
         *("stencil.restart=0.1", "position.encoding=none", "diffusivity.score=uniform", "diffusivity.over=both"),
         *("model.dropout=0.5", "train.epochs=120", "train.weight_decay=0.005", "train.patience=50"),
-        "train.time_multiple=3",
+        *("train.time_multiple=3", "train.adopt=0"),
     ),
 }
 """Where ``blend-knn`` departs from ``blend`` on the graph above: settings by dataset, as ``--set`` takes them."""

@@ -142,7 +142,10 @@ SOLVERS = Study(
     ),
 )
 
-CLOCKED = ("train.epochs=100", "train.patience=100", "train.look_every=100", "train.time_multiple=1")
+CLOCKED = (
+    *("train.epochs=100", "train.patience=100", "train.look_every=100", "train.time_multiple=1"),
+    "train.adopt=0",
+)
 BESIDE_GAT = (Pair("blend", "gat", ratio), Pair("blend-knn", "gat", ratio))
 RUNTIME = Study(
     "runtime",
