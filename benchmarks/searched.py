@@ -1,4 +1,4 @@
-"""The table in docs/search.md, from the rows under results/search; ``--write`` puts it there.
+"""The tables in docs/search.md, from results/search and results/edge_scores; ``--write`` puts them there.
 
 python benchmarks/searched.py [--write]
 """
@@ -14,9 +14,18 @@ from marks import filled, markdown
 from beltrami.experiment.effort import OURS
 
 ROOT = Path(__file__).parents[1]
-RESULTS, PAGE = ROOT / "results" / "search", ROOT / "docs" / "search.md"
+RESULTS, SCORES = ROOT / "results" / "search", ROOT / "results" / "edge_scores"
+PAGE = ROOT / "docs" / "search.md"
 HEAD = ("dataset", "splits", "configurations", "best", "median", "the best, in short")
-SHORT = ("diffusivity.score", "diffusivity.over", "position.encoding", "scheme.time", "stencil.alike", "stencil.near")
+SHORT = (
+    "diffusivity.score",
+    "diffusivity.over",
+    "position.encoding",
+    "scheme.time",
+    "stencil.alike",
+    "stencil.near",
+    "train.adopt",
+)
 
 
 def table(folder: Path = RESULTS) -> str:
@@ -48,8 +57,25 @@ def table(folder: Path = RESULTS) -> str:
     return markdown(HEAD, lines)
 
 
+def edge_scores(folder: Path = SCORES) -> str:
+    """A row a dataset and score of edges: how well it knows their kind, and what weights by it are worth."""
+    lines = []
+    for path in sorted(folder.glob("*.json")):
+        found = json.loads(path.read_text())
+        for name, areas in found["area"].items():
+            apart = [a - b for a, b in zip(found["accuracy"][name], found["accuracy"]["uniform"], strict=True)]
+            error = statistics.stdev(apart) / len(apart) ** 0.5
+            worth = f"{statistics.mean(apart):+.2f} ± {error:.2f}"
+            lines.append((found["dataset"], name, f"{statistics.mean(areas):.2f}", worth, str(len(apart))))
+    return markdown(("dataset", "edges count by", "area", "less uniform weights", "splits"), lines)
+
+
+def tables() -> dict[str, str]:
+    return {"searched": table(), "edge scores": edge_scores()}
+
+
 if __name__ == "__main__":
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(filled(PAGE.read_text(), {"searched": table()}, page=PAGE.name))
+        PAGE.write_text(filled(PAGE.read_text(), tables(), page=PAGE.name))
     else:
-        print(table())
+        print(*tables().values(), sep="\n\n")

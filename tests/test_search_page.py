@@ -1,4 +1,4 @@
-"""docs/search.md tells the truth: its table is that of the rows of the search."""
+"""docs/search.md tells the truth: its tables are those of the rows of the search and of the scores of edges."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from marks import filled
 PAGE = (Path(__file__).parents[1] / "docs" / "search.md").read_text()
 
 
-def test_table_comes_from_the_rows() -> None:
+def test_tables_come_from_the_files() -> None:
     assert "| cora | digl |" in PAGE
-    assert filled(PAGE, {"searched": searched.table()}, page="search.md") == PAGE
+    assert "| citeseer | predictions |" in PAGE
+    assert filled(PAGE, searched.tables(), page="search.md") == PAGE

@@ -1,0 +1,100 @@
+"""What edges are worth by scores that no class label, or only those of training nodes, went into.
+
+    python benchmarks/edge_scores.py citeseer --splits 16
+
+Three scores of edges: how alike the features of their ends are; how alike these are in a projection that was learned to
+tell linked nodes from others; and how far the predictions of a first model, with uniform weights, agree. Of each: how
+well it tells edges within classes from edges across, by the area under the curve among validation nodes that chose
+nothing, and what a model is worth on these nodes whose edges count e to the power of the score (``Likeness``), less one
+whose edges all count alike. A file a dataset, results/edge_scores/NAME.json. Seeds begin at 1000; no test label is
+read.
+"""
+
+import argparse
+import json
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from search import FIRST_SEED, halves
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+from torch.nn import functional as F
+
+from beltrami.data import Split, make_split
+from beltrami.experiment import Problem, RunConfig, pose, recipe
+from beltrami.experiment.build import build_training
+from beltrami.graph import Edges
+from beltrami.stencil import Likeness, by_rarity
+from beltrami.stencil.likeness import across
+from beltrami.train import accuracy, fit, predict, seeded, versions
+
+RESULTS = Path(__file__).parents[1] / "results" / "edge_scores"
+SHARPNESS = 0.5
+CHANNELS, EPOCHS, DROPPED = 64, 60, 0.8
+
+
+def by_links(x: Tensor, edges: Edges) -> Tensor:
+    """Features (n, d) in the directions (n, 64) in which linked nodes are alike and random pairs are not."""
+    with seeded(0), torch.enable_grad():
+        project = torch.nn.Linear(x.shape[1], CHANNELS, bias=False)
+        scale, shift = torch.nn.Parameter(torch.zeros(())), torch.nn.Parameter(torch.zeros(()))
+        optimiser = torch.optim.Adam([project.weight, scale, shift], lr=0.005)
+        for _ in range(EPOCHS):
+            h = F.normalize(project(F.dropout(x, DROPPED)), dim=1)
+            others = torch.randint(len(x), (2, edges.num_edges))
+            linked, apart = (h[edges.i] * h[edges.j]).sum(1), (h[others[0]] * h[others[1]]).sum(1)
+            loss = F.softplus(-(scale.exp() * linked + shift)).mean() + F.softplus(scale.exp() * apart + shift).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return F.normalize(project(x), dim=1).detach()
+
+
+def trained(config: RunConfig, problem: Problem, split: Split) -> Tensor:
+    """Class scores of a model, (n, classes)."""
+    with seeded(config.seed):
+        model = problem.model(config)
+        inputs = model.prepare(problem.x, problem.edges, problem.pos)
+        found = fit(model, inputs, problem.dataset.y, split, build_training(config.train))
+    return predict(model, inputs, time=found.best.time)
+
+
+def measured(dataset: str, splits: int) -> dict[str, Any]:
+    """Accuracies and areas by the kind of score, a number a split."""
+    first = recipe("uniform", dataset, protocol="digl")
+    problem = pose(replace(first, train=replace(first.train, adopt=0)))
+    edges, y = problem.edges, problem.dataset.y
+    points = {"features": by_rarity(problem.dataset.x), "links": by_links(by_rarity(problem.dataset.x), edges)}
+    right: dict[str, list[float]] = {name: [] for name in ("uniform", *points, "predictions")}
+    area: dict[str, list[float]] = {name: [] for name in (*points, "predictions")}
+    for seed in range(FIRST_SEED, FIRST_SEED + splits):
+        config = recipe("uniform", dataset, protocol="digl", seed=seed)
+        config = replace(config, train=replace(config.train, adopt=0))
+        split, judge = halves(make_split(problem.dataset, protocol="digl", seed=seed))
+        logits = trained(config, problem, split)
+        right["uniform"].append(100 * accuracy(logits[judge], y[judge]))
+        among = judge[edges.i] & judge[edges.j] & (edges.i < edges.j)
+        within = (y[edges.i] == y[edges.j])[among]
+        for name, z in {**points, "predictions": torch.softmax(logits, 1)}.items():
+            area[name].append(float(roc_auc_score(within, across(F.normalize(z, dim=1), edges)[among])))
+            weighed = replace(problem, edges=Likeness(SHARPNESS)(z, edges))
+            right[name].append(100 * accuracy(trained(config, weighed, split)[judge], y[judge]))
+        print(dataset, seed, *(f"{name} {statistics.mean(values):.2f}" for name, values in right.items()), flush=True)
+    return {"dataset": dataset, "splits": splits, "accuracy": right, "area": area, "device": "cpu"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset")
+    parser.add_argument("--splits", type=int, default=16)
+    args = parser.parse_args()
+    found = {**measured(args.dataset, args.splits), "sharpness": SHARPNESS, "versions": versions()}
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{args.dataset}.json").write_text(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
