@@ -67,6 +67,7 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Span]]] = {
             "train.lr": LogUniform(0.005, 0.03),
             "train.weight_decay": LogUniform(3e-4, 0.01),
             "train.average": Choice(0.0, 0.9),
+            "train.adopt": Choice(30, 100, 500),
         },
     ),
     "pubmed-knn": (
