@@ -150,6 +150,7 @@ def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, togethe
         with place, watching(len(todo), name=ledger.path.stem) as watch:
             conduct(place, todo, ledger, together=together, watch=watch)
     except KeyboardInterrupt:
+        ledger.read_again()
         left = len(pending(tasks, ledger))
         command = shlex.join(["beltrami", *sys.argv[1:], *([] if "--resume" in sys.argv else ["--resume"])])
         typer.echo(

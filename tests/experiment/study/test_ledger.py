@@ -30,6 +30,19 @@ def test_a_line_is_on_the_disk_when_append_comes_back(tmp_path: Path) -> None:
         assert read_lines(ledger.path) == [line()]
 
 
+def test_a_line_that_an_interrupt_came_after_is_known_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    with Ledger(tmp_path / "random.jsonl", resume=False) as ledger:
+        monkeypatch.setattr("beltrami.experiment.study.ledger.os.fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.append(line())
+        assert ledger.lines == []
+        ledger.read_again()
+        assert ledger.lines == [line()]
+
+
 def test_a_file_that_holds_lines_is_refused_without_resume(tmp_path: Path) -> None:
     path = written(tmp_path / "random.jsonl", line())
     with pytest.raises(ValueError, match=r"random.jsonl is not empty: go on with it by `--resume`"):

@@ -47,6 +47,10 @@ class Ledger:
         os.fsync(self._file.fileno())
         self.lines.append(line)
 
+    def read_again(self) -> None:
+        """Know what the file holds: an interrupt may come between a line and the memory of it."""
+        self.lines = read_lines(self.path)
+
     def runs(self) -> list[Line]:
         """Each run once, by its last line."""
         return latest(self.lines)
