@@ -24,12 +24,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from beltrami.data import Split, make_split
-from beltrami.experiment import Problem, RunConfig, pose, recipe
+from beltrami.experiment import Problem, RunConfig, override, pose, recipe
 from beltrami.experiment.build import build_training
 from beltrami.graph import Edges
 from beltrami.stencil import Likeness, by_rarity
 from beltrami.stencil.likeness import across
-from beltrami.train import accuracy, fit, predict, seeded, versions
+from beltrami.train import accuracy, fit, predict, seeded, versions, write_atomically
 
 RESULTS = Path(__file__).parents[1] / "results" / "edge_scores"
 SHARPNESS = 0.5
@@ -64,15 +64,13 @@ def trained(config: RunConfig, problem: Problem, split: Split) -> Tensor:
 
 def measured(dataset: str, splits: int) -> dict[str, Any]:
     """Accuracies and areas by the kind of score, a number a split."""
-    first = recipe("uniform", dataset, protocol="digl")
-    problem = pose(replace(first, train=replace(first.train, adopt=0)))
+    problem = pose(recipe("uniform", dataset, protocol="digl"))
     edges, y = problem.edges, problem.dataset.y
     points = {"features": by_rarity(problem.dataset.x), "links": by_links(by_rarity(problem.dataset.x), edges)}
     right: dict[str, list[float]] = {name: [] for name in ("uniform", *points, "predictions")}
     area: dict[str, list[float]] = {name: [] for name in (*points, "predictions")}
     for seed in range(FIRST_SEED, FIRST_SEED + splits):
-        config = recipe("uniform", dataset, protocol="digl", seed=seed)
-        config = replace(config, train=replace(config.train, adopt=0))
+        config = override(recipe("uniform", dataset, protocol="digl", seed=seed), ["train.adopt=0"])
         split, judge = halves(make_split(problem.dataset, protocol="digl", seed=seed))
         logits = trained(config, problem, split)
         right["uniform"].append(100 * accuracy(logits[judge], y[judge]))
@@ -92,8 +90,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=16)
     args = parser.parse_args()
     found = {**measured(args.dataset, args.splits), "sharpness": SHARPNESS, "versions": versions()}
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{args.dataset}.json").write_text(json.dumps(found) + "\n")
+    write_atomically(RESULTS / f"{args.dataset}.json", f"{json.dumps(found)}\n".encode())
 
 
 if __name__ == "__main__":

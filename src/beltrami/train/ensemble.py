@@ -33,10 +33,7 @@ def fit_many_once(
     *,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> list[Fit | SolverError]:
-    """Train models of one make in place, each on its split, as ``fit_once`` would train each of them alone.
-
-    The runs share nothing but their launches: each has its own dropout, its own choice of epoch and terminal time, and
-    stops by its own patience. A run whose loss is no longer a number gives its error and leaves the others alone.
+    """One round of :func:`~beltrami.train.fit_many`: each model as ``fit_once`` would train it, by labels of its own.
 
     Args:
         models: as many as splits, built alike from different seeds.
