@@ -70,6 +70,28 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Span]]] = {
             "train.adopt": Choice(30, 100, 500),
         },
     ),
+    "pubmed-agree": (
+        "blend",
+        {
+            "position.encoding": Choice("none", "ppr"),
+            "diffusivity.score": Choice("uniform", "angle"),
+            "diffusivity.over": Choice("both", "columns"),
+            "model.feat": Choice(32, 64),
+            "model.batch_norm": Choice(False, False, True),
+            "model.dropout": Uniform(0.0, 0.7),
+            "model.input_dropout": Uniform(0.3, 0.7),
+            "model.node_dropout": Choice(0.0, 0.5),
+            "scheme.time": Uniform(6.0, 45.0),
+            "stencil.loops": Choice(1.0, 2.0),
+            "train.lr": LogUniform(0.005, 0.05),
+            "train.weight_decay": LogUniform(3e-4, 0.005),
+            "train.consistency": Uniform(0.3, 1.5),
+            "train.passes": Choice(2, 2, 4),
+            "train.temperature": Uniform(0.1, 0.5),
+            "train.ramp": Choice(0, 50, 100),
+            "train.adopt": Choice(0, 100, 500),
+        },
+    ),
     "pubmed-knn": (
         "blend-knn",
         {
@@ -106,7 +128,7 @@ def main() -> None:
     name, spans = AROUND[args.dataset]
     for number in range(args.trials):
         drawn = Space(spans).settings(number, seed=args.seed)
-        print(args.dataset.partition("-knn")[0], name, args.protocol, args.runs, *settings_of(drawn))
+        print(args.dataset.partition("-")[0], name, args.protocol, args.runs, *settings_of(drawn))
 
 
 if __name__ == "__main__":
