@@ -17,6 +17,7 @@ from beltrami.graph.ops import backend
 from beltrami.joint import Joint
 from beltrami.model import BLEND
 from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping, side_by_side
+from beltrami.stencil import KNN
 from beltrami.train import Consistency, Fit, Horizon, Training, fit, fit_many, seeded
 
 TOY = two_cliques()
@@ -208,4 +209,12 @@ def test_costs_that_differentiate_are_refused() -> None:
     many = models(2, costs=(JacobianNorm(0.1),))
     inputs = many[0].prepare(NOISY, TOY.edge_index)
     with pytest.raises(ValueError, match=r"fit_many cannot train with JacobianNorm"):
+        fit_many(many, inputs, TOY.y, splits(2), TRAINING)
+
+
+def test_models_that_make_their_own_graph_are_refused() -> None:
+    many = models(2)
+    many[0].evolution.stencil = KNN(3)
+    inputs = many[0].prepare(NOISY, TOY.edge_index)
+    with pytest.raises(ValueError, match=r"whose graph is made of their own state: use fit for each"):
         fit_many(many, inputs, TOY.y, splits(2), TRAINING)

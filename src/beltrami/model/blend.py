@@ -58,8 +58,12 @@ class BLEND(Classifier):
 
     @property
     def waits(self) -> bool:
-        moving = self.evolution.stencil.waits or self.evolution.remesh is not None
+        moving = self.rewires or self.evolution.remesh is not None
         return self.evolution.scheme.waits or moving or bool(self.costs)
+
+    @property
+    def rewires(self) -> bool:
+        return self.evolution.stencil.waits
 
     @property
     def costs(self) -> Sequence[Cost]:

@@ -67,6 +67,11 @@ class Classifier(nn.Module, ABC):
     def costs(self) -> Sequence[Cost]:
         """The running costs of a training step; empty for none."""
 
+    @property
+    def rewires(self) -> bool:
+        """Whether the graph is made of the model's own state; such models have no graph in common."""
+        return False
+
     @abstractmethod
     def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
         """Check the inputs and bring them into the form of the hot path: do it once before a loop over :meth:`run`."""

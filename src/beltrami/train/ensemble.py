@@ -45,6 +45,8 @@ def fit_many_once(
     """
     if len(models) != len(splits) or not models:
         raise ValueError(f"fit_many needs a split for every model; got {len(models)} models, {len(splits)} splits.")
+    if models[0].rewires:
+        raise ValueError("fit_many cannot train models whose graph is made of their own state: use fit for each.")
     for cost in models[0].costs:
         if cost.differentiates:
             raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
