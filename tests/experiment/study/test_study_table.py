@@ -1,12 +1,13 @@
 """Tables come from lines alone."""
 
+from dataclasses import replace
 from statistics import stdev
 
 import pytest
 from study_lines import line
 
 from beltrami.errors import DataError
-from beltrami.experiment.study import STUDIES, Sample, tabulate
+from beltrami.experiment.study import STUDIES, Line, Sample, tabulate
 from beltrami.experiment.study.paper import Figure
 
 RANDOM = STUDIES["random"]
@@ -59,3 +60,17 @@ def test_runs_of_two_settings_have_no_mean() -> None:
 def test_lines_of_another_study_are_refused() -> None:
     with pytest.raises(DataError, match=r"a line of study 'steps' is among those of 'random'"):
         tabulate(RANDOM, [line(study="steps")])
+
+
+def test_times_of_two_devices_are_not_compared() -> None:
+    def timed(row: str, device: str, seconds: float, seed: int) -> Line:
+        plain = line(row, study="solvers", split_seed=seed, seed=seed)
+        assert plain.result is not None
+        return replace(plain, result={**plain.result, "device": device, "train_seconds": seconds})
+
+    lines = [timed("euler", "gpu", 1.0, 0), timed("euler", "gpu", 3.0, 1)]
+    lines += [timed("rk4", "gpu", 5.0, 0), timed("rk4", "cpu", 90.0, 1), timed("dopri5", "cpu", 80.0, 0)]
+    accuracy, seconds, _ = tabulate(STUDIES["solvers"], lines)
+    assert {row: cell.runs for (row, _), cell in accuracy.cells.items()} == {"euler": 2, "rk4": 2, "dopri5": 1}
+    means = {row: cell.sample and cell.sample.mean for (row, _), cell in seconds.cells.items()}
+    assert means == {"euler": 2.0, "rk4": 5.0}  # and dopri5, of which there is no time on a GPU, has none

@@ -48,6 +48,11 @@ class Line:
         """The split's hash, or its seed where nothing was trained."""
         return str(self.split_seed) if self.result is None else str(self.result["split"]["hash"])
 
+    @property
+    def device(self) -> str | None:
+        """Where it was trained; None where nothing was."""
+        return None if self.result is None else str(self.result["device"])
+
     def number(self, name: str) -> float | None:
         """A number by its dotted name, of the result or of what else was measured; None where there is none."""
         found: Any = {**(self.result or {}), **self.also}

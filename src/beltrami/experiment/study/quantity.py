@@ -16,6 +16,8 @@ class Quantity:
         digits: after the decimal point.
         paper: the paper's figures of it.
         pairs: rows to be compared by it, on the splits and seeds they share.
+        timed: whether it is a time. On each dataset it is then read from the runs on one device, that of most of them:
+            times of two machines say nothing of each other.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Quantity:
     digits: int
     paper: PaperTable | None = None
     pairs: tuple[Pair, ...] = ()
+    timed: bool = False
 
 
 def accuracy(*pairs: Pair, paper: PaperTable | None = None) -> Quantity:
@@ -30,5 +33,5 @@ def accuracy(*pairs: Pair, paper: PaperTable | None = None) -> Quantity:
     return Quantity("test_accuracy", "test accuracy (%)", 2, paper, pairs)
 
 
-SECONDS = Quantity("train_seconds", "training time (s)", 1)
+SECONDS = Quantity("train_seconds", "training time (s)", 1, timed=True)
 EVALUATIONS = Quantity("evaluations.forward", "evaluations of f while training", 0)

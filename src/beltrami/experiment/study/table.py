@@ -1,6 +1,6 @@
 """Table: what the lines of a study say, row by row and dataset by dataset."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import stdev
@@ -63,7 +63,21 @@ def tabulate(study: Study, lines: Iterable[Line]) -> list[Table]:
                 f"the runs of {row!r} on {dataset!r} in study {study.name!r} have different settings and so no mean: "
                 "keep the lines of one `setup` alone."
             )
-    return [_table(study, quantity, cells) for quantity in study.quantities]
+    clocked = _on_one_device(cells)
+    return [_table(study, quantity, clocked if quantity.timed else cells) for quantity in study.quantities]
+
+
+def _on_one_device(cells: Mapping[tuple[str, str], Sequence[Line]]) -> dict[tuple[str, str], list[Line]]:
+    """Of every dataset the runs on the device that most of them were on, and those that failed."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for (_, dataset), runs in cells.items():
+        counts[dataset].update(line.device for line in runs if line.device is not None)
+    most = {dataset: count.most_common(1)[0][0] for dataset, count in counts.items() if count}
+    kept = {
+        (row, dataset): [line for line in runs if line.device in (None, most.get(dataset))]
+        for (row, dataset), runs in cells.items()
+    }
+    return {place: runs for place, runs in kept.items() if runs}
 
 
 def _table(study: Study, quantity: Quantity, cells: Mapping[tuple[str, str], Sequence[Line]]) -> Table:

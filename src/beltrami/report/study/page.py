@@ -15,7 +15,8 @@ The paper's tables, measured again. Every figure here is made of the lines in `r
 `python benchmarks/results.py --write`; `beltrami study NAME` makes such lines. A cell holds the mean and the standard
 deviation over runs, in brackets the 95% interval of the mean by Student's t (over the splits where there are several,
 each by its mean, else over the seeds), the number n of runs, and the paper's figure. Rows are compared with each other
-on the splits and seeds that both were trained on."""
+on the splits and seeds that both were trained on. Times are, for each dataset, those of one device, that of most of its
+runs."""
 NONE = "No study has left results yet."
 FIGURES = "study"  # folder of the figures, beside the page
 
