@@ -15,8 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from beltrami.config import RunConfig, load_recipe, override
 from beltrami.errors import SolverError
-from beltrami.experiment import RunConfig, override, recipe, run, run_many
+from beltrami.run import run_config
+from beltrami.run_many import run_configs
 from beltrami.train import write_atomically
 
 
@@ -25,14 +27,14 @@ def one(config: RunConfig, *, device: str) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
-    return asdict(run(config, device=device)[0])
+    return asdict(run_config(config, device=device)[0])
 
 
 def together(configs: list[RunConfig], *, device: str, at_once: int) -> list[dict[str, Any]]:
     """The results of all, so many at once as one program."""
     results = []
     for first in range(0, len(configs), at_once):
-        for outcome in run_many(configs[first : first + at_once], device=device):
+        for outcome in run_configs(configs[first : first + at_once], device=device):
             if isinstance(outcome, SolverError):
                 raise outcome
             results.append(asdict(outcome[0]))
@@ -52,7 +54,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     configs = [
-        override(recipe(args.recipe, args.dataset, protocol=args.protocol, seed=seed), args.settings)
+        override(load_recipe(args.recipe, args.dataset, protocol=args.protocol, seed=seed), args.settings)
         for seed in range(args.seeds)
     ]
     if args.together:

@@ -7,11 +7,11 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from beltrami.experiment.space import Space
-from beltrami.experiment.span import Choice, LogUniform, Span, Uniform
+from beltrami.lab.tune.distribution import Choice, Distribution, LogUniform, Uniform
+from beltrami.lab.tune.search_space import SearchSpace
 
 ENCODED = Choice("none", "ppr", "deepwalk")
-AROUND: Mapping[str, tuple[str, Mapping[str, Span]]] = {
+AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
     "cora": (
         "blend",
         {
@@ -127,7 +127,7 @@ def main() -> None:
     args = parser.parse_args()
     name, spans = AROUND[args.dataset]
     for number in range(args.trials):
-        drawn = Space(spans).settings(number, seed=args.seed)
+        drawn = SearchSpace(spans).settings(number, seed=args.seed)
         print(args.dataset.partition("-")[0], name, args.protocol, args.runs, *settings_of(drawn))
 
 

@@ -5,8 +5,9 @@
 Three scores of edges: how alike the features of their ends are; how alike these are in a projection that was learned to
 tell linked nodes from others; and how far the predictions of a first model, with uniform weights, agree. Of each: how
 well it tells edges within classes from edges across, by the area under the curve among validation nodes that chose
-nothing, and what a model is worth on these nodes whose edges count e to the power of the score (``Likeness``), less one
-whose edges all count alike. A file a dataset, results/edge_scores/NAME.json. Seeds begin at 1000; no test label is
+nothing, and what a model is worth on these nodes whose edges count e to the power of the score
+(``FeatureSimilarity``), less one whose edges all count alike.
+A file a dataset, results/edge_scores/NAME.json. Seeds begin at 1000; no test label is
 read.
 """
 
@@ -23,12 +24,13 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional as F
 
+from beltrami.config import RunConfig, load_recipe, override
+from beltrami.config.build import build_training
 from beltrami.data import Split, make_split
-from beltrami.experiment import Problem, RunConfig, override, pose, recipe
-from beltrami.experiment.build import build_training
 from beltrami.graph import Edges
-from beltrami.stencil import Likeness, by_rarity
-from beltrami.stencil.likeness import across
+from beltrami.run import Problem, load_problem
+from beltrami.stencil import FeatureSimilarity, by_rarity
+from beltrami.stencil.feature_similarity import across
 from beltrami.train import accuracy, fit, predict, seeded, versions, write_atomically
 
 RESULTS = Path(__file__).parents[1] / "results" / "edge_scores"
@@ -64,22 +66,22 @@ def trained(config: RunConfig, problem: Problem, split: Split) -> Tensor:
 
 def measured(dataset: str, splits: int) -> dict[str, Any]:
     """Accuracies and areas by the kind of score, a number a split."""
-    problem = pose(recipe("uniform", dataset, protocol="digl"))
+    problem = load_problem(load_recipe("uniform", dataset, protocol="digl"))
     edges, y = problem.edges, problem.dataset.y
     points = {"features": by_rarity(problem.dataset.x), "links": by_links(by_rarity(problem.dataset.x), edges)}
     right: dict[str, list[float]] = {name: [] for name in ("uniform", *points, "predictions")}
     area: dict[str, list[float]] = {name: [] for name in (*points, "predictions")}
     for seed in range(FIRST_SEED, FIRST_SEED + splits):
-        config = override(recipe("uniform", dataset, protocol="digl", seed=seed), ["train.adopt=0"])
-        split, judge = halves(make_split(problem.dataset, protocol="digl", seed=seed))
+        config = override(load_recipe("uniform", dataset, protocol="digl", seed=seed), ["train.adopt=0"])
+        split, evaluate_fit = halves(make_split(problem.dataset, protocol="digl", seed=seed))
         logits = trained(config, problem, split)
-        right["uniform"].append(100 * accuracy(logits[judge], y[judge]))
-        among = judge[edges.i] & judge[edges.j] & (edges.i < edges.j)
+        right["uniform"].append(100 * accuracy(logits[evaluate_fit], y[evaluate_fit]))
+        among = evaluate_fit[edges.i] & evaluate_fit[edges.j] & (edges.i < edges.j)
         within = (y[edges.i] == y[edges.j])[among]
         for name, z in {**points, "predictions": torch.softmax(logits, 1)}.items():
             area[name].append(float(roc_auc_score(within, across(F.normalize(z, dim=1), edges)[among])))
-            weighed = replace(problem, edges=Likeness(SHARPNESS)(z, edges))
-            right[name].append(100 * accuracy(trained(config, weighed, split)[judge], y[judge]))
+            weighed = replace(problem, edges=FeatureSimilarity(SHARPNESS)(z, edges))
+            right[name].append(100 * accuracy(trained(config, weighed, split)[evaluate_fit], y[evaluate_fit]))
         print(dataset, seed, *(f"{name} {statistics.mean(values):.2f}" for name, values in right.items()), flush=True)
     return {"dataset": dataset, "splits": splits, "accuracy": right, "area": area, "device": "cpu"}
 

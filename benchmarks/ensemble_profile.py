@@ -15,13 +15,13 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from beltrami.bench.case import Case
-from beltrami.bench.ensemble import RUNS, _fresh, _split
-from beltrami.experiment.build import build_training
+from beltrami.config.build import build_training
+from beltrami.lab.bench.ensemble import RUNS, _fresh, _split
+from beltrami.lab.bench.problem import BenchProblem
 from beltrami.train import versions, write_atomically
 from beltrami.train.ensemble import _Program
-from beltrami.train.evaluate import AT_END
 from beltrami.train.stack import Stack
+from beltrami.train.validation import AT_END
 
 REPEATS, SHOWN = 5, 9
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--size", default="cora")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    case = Case.load(args.size, device="cuda")
+    case = BenchProblem.load(args.size, device="cuda")
     training = build_training(case.config.train)
     made = [_fresh(case, case.config, seed) for seed in range(RUNS["cuda"])]
     splits = [_split(case, seed) for seed in range(RUNS["cuda"])]

@@ -10,7 +10,7 @@ from pathlib import Path
 import sklearn
 
 from beltrami.data import load, make_split
-from beltrami.experiment.compare import label_spreading
+from beltrami.lab.label_spreading import label_spreading
 from beltrami.train import write_atomically
 
 OUT = Path(__file__).parents[1] / "results" / "label_spreading.json"

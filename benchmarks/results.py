@@ -6,7 +6,7 @@ python benchmarks/results.py [--write]
 import sys
 from pathlib import Path
 
-from beltrami.experiment.study import read_folder
+from beltrami.lab.study import read_folder
 from beltrami.report.study.page import page, write
 
 ROOT = Path(__file__).parents[1]

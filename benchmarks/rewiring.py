@@ -27,7 +27,7 @@ from torch import Tensor
 from beltrami.data import Dataset
 from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges
-from beltrami.graph.kernel import pagerank
+from beltrami.graph.pagerank.kernel import personalised_pagerank
 from beltrami.stencil import KNN, Stencil, TopK
 from beltrami.train import write_atomically
 from beltrami.train.result import versions
@@ -77,7 +77,7 @@ def rewire(kind: str, n: int, k: int, threads: int) -> dict[str, Any]:
 def compared_with_kernel(out: Edges, edges: Edges, k: int) -> dict[str, float]:
     """Share of the kernel's largest k found, and the largest error of a value, over a sample of rows."""
     nodes = _sample(edges.num_nodes)
-    kernel = pagerank(edges.with_loops(1.0), nodes, restart=RESTART).T
+    kernel = personalised_pagerank(edges.with_loops(1.0), nodes, restart=RESTART).T
     found, error = [], 0.0
     assert out.weight is not None
     for row, node in zip(kernel, nodes.tolist(), strict=True):

@@ -25,12 +25,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami.config import RunConfig, load_recipe, override
+from beltrami.config.build import build_training
 from beltrami.data import Split, make_split
 from beltrami.errors import SolverError
-from beltrami.experiment import RunConfig, override, recipe
-from beltrami.experiment.build import build_training
-from beltrami.experiment.run import pose
 from beltrami.model import Classifier
+from beltrami.run import load_problem
 from beltrami.train import Fit, accuracy, fit, fit_many, predict, seeded, versions
 
 FIRST_SEED = 1000
@@ -42,7 +42,7 @@ def tried(line: str, *, device: str, held: bool) -> dict[str, Any]:
     seeds = range(FIRST_SEED, FIRST_SEED + int(runs))
     start = time.perf_counter()
     try:
-        configs = [override(recipe(name, dataset, protocol=protocol, seed=seed), settings) for seed in seeds]
+        configs = [override(load_recipe(name, dataset, protocol=protocol, seed=seed), settings) for seed in seeds]
         found = [each for each in trained(configs, device=device, held=held) if not isinstance(each, SolverError)]
     except (ValueError, RuntimeError) as error:
         return {"line": line, "error": str(error).split("\n")[0]}
@@ -63,25 +63,25 @@ def tried(line: str, *, device: str, held: bool) -> dict[str, Any]:
 
 def trained(configs: Sequence[RunConfig], *, device: str, held: bool) -> list[tuple[Fit, float] | SolverError]:
     """All runs as far as their choice by validation, each with its accuracy there in per cent."""
-    problem = pose(configs[0], device=device)
+    problem = load_problem(configs[0], device=device)
     dataset = problem.dataset.to("cpu")
     models, splits, judges = [], [], []
     for config in configs:
         split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
-        chooses, judge = halves(split) if held else (split, split.val)
+        chooses, evaluate_fit = halves(split) if held else (split, split.val)
         splits.append(chooses.to(device))
-        judges.append(judge.to(device))
+        judges.append(evaluate_fit.to(device))
         with seeded(config.seed):
             models.append(problem.model(config))
     inputs, y = models[0].prepare(problem.x, problem.edges, problem.pos), problem.dataset.y
     fits = fitted(configs, models, inputs, y, splits, at_once=device != "cpu")
     found: list[tuple[Fit, float] | SolverError] = []
-    for model, judge, each in zip(models, judges, fits, strict=True):
+    for model, evaluate_fit, each in zip(models, judges, fits, strict=True):
         if isinstance(each, SolverError):
             found.append(each)
         else:
             logits = predict(model, inputs, time=each.best.time)
-            found.append((each, 100 * accuracy(logits[judge], y[judge])))
+            found.append((each, 100 * accuracy(logits[evaluate_fit], y[evaluate_fit])))
     return found
 
 
@@ -109,10 +109,10 @@ def halves(split: Split) -> tuple[Split, Tensor]:
     """The split with half of its validation nodes, drawn by its seed, and the other half as a mask."""
     nodes = split.val.nonzero()[:, 0]
     drawn = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(split.seed))]
-    chooses, judge = torch.zeros_like(split.val), torch.zeros_like(split.val)
+    chooses, evaluate_fit = torch.zeros_like(split.val), torch.zeros_like(split.val)
     chooses[drawn[: len(drawn) // 2]] = True
-    judge[drawn[len(drawn) // 2 :]] = True
-    return replace(split, val=chooses), judge
+    evaluate_fit[drawn[len(drawn) // 2 :]] = True
+    return replace(split, val=chooses), evaluate_fit
 
 
 def work(lines: Sequence[str], taken: Any, writing: Lock, *, device: str, held: bool, out: Path, until: float) -> None:

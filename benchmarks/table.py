@@ -12,7 +12,7 @@ from typing import Any
 
 from marks import filled, markdown
 
-from beltrami.experiment.study import latest, read_lines
+from beltrami.lab.study import latest, read_lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

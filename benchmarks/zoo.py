@@ -12,7 +12,7 @@ from typing import Any
 
 from marks import filled, markdown
 
-from beltrami.model.zoo import TABLE, Row
+from beltrami.model.zoo import TABLE, ZooEntry
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "zoo", ROOT / "docs" / "zoo.md"
@@ -24,7 +24,7 @@ def table(folder: Path = RESULTS) -> str:
     return markdown(HEAD, [_cells(row, folder) for row in TABLE])
 
 
-def _cells(row: Row, folder: Path) -> tuple[str, ...]:
+def _cells(row: ZooEntry, folder: Path) -> tuple[str, ...]:
     runs = _runs(folder / f"cora-{row.recipe}.jsonl")
     assert all(run["recipe"] == row.recipe and run["split"]["protocol"] == "planetoid" for run in runs)
     words = (row.evolution, f"`{row.diffusivity}`", row.graph, row.discretisation, f"`{row.recipe}`")

@@ -15,25 +15,25 @@ from torch.func import functional_call
 
 from beltrami.diffusivity import (
     Additive,
-    Angle,
     Cosine,
     Diffusivity,
     ExpKernel,
     Mixture,
     Pearson,
     RandomWalk,
+    ScalarCosine,
     ScaledDot,
     Start,
     xavier,
 )
-from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax, squareplus
+from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.joint import Joint
 from beltrami.position import PPR, DeepWalk, Encoding, Heat, Hyperbolic, LaplacianEigenvectors, ReturnProbabilities
-from beltrami.scheme import Pattern
-from beltrami.stencil import Charted, Isolated, Keep, Loops, Stencil, Symmetric, Threshold, TopK, WhileTraining
+from beltrami.scheme import SparsityPattern
+from beltrami.stencil import Charted, Isolated, Keep, Loops, Stencil, Symmetric, Threshold, TopK, TrainingOnly
 
 JOINT = Joint(2, 3)
-NORMALISERS = [over(link) for over in (Rows, Columns, Both) for link in (softmax, squareplus)]
+NORMALISERS = [over(link) for over in (Rows, Columns, Both) for link in (softmax_link, squareplus_link)]
 
 Make = Callable[[Normaliser, int, Start], Diffusivity]
 DIFFUSIVITIES: dict[str, Make] = {
@@ -42,13 +42,13 @@ DIFFUSIVITIES: dict[str, Make] = {
     "Pearson": lambda n, h, s: Pearson(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
     "ExpKernel": lambda n, h, s: ExpKernel(JOINT, 4 * h, heads=h, normalise=n, start=s),
     "Additive": lambda n, h, s: Additive(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
-    "Angle": lambda n, h, s: Angle(heads=h, normalise=n),
+    "Angle": lambda n, h, s: ScalarCosine(heads=h, normalise=n),
     "Mixture": lambda n, h, s: Mixture(JOINT, kernels=2 * h, normalise=n),
     "RandomWalk": lambda n, h, s: RandomWalk(n),
 }
 LEARNED = [name for name in DIFFUSIVITIES if name != "RandomWalk"]
 STENCILS: list[Stencil] = [Keep(), Loops(), Loops(0.3), TopK(2), TopK(9, restart=0.3), Threshold(0.05)]
-STENCILS += [Charted(Loops(), lambda z: z[:, JOINT.u]), WhileTraining(Isolated(), nn.Identity().eval())]
+STENCILS += [Charted(Loops(), lambda z: z[:, JOINT.u]), TrainingOnly(Isolated(), nn.Identity().eval())]
 ENCODINGS: list[Encoding] = [
     PPR(),
     PPR(restart=0.3, top=2),
@@ -113,7 +113,7 @@ GRAPHS = {"kite": kite(), "ragged": ragged(), "weighted": ragged(weighted=True),
 
 
 @dataclass(frozen=True)
-class Full(Pattern):
+class Full(SparsityPattern):
     """Matrices with all their entries, (runs, n, n)."""
 
     def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: tuple[float, Tensor] | None) -> None:
@@ -163,7 +163,7 @@ def dense(a: Tensor, edges: Edges) -> Tensor:
 
 def normalised_by_loops(score: Sequence[float], edges: Edges, normalise: Normaliser) -> list[float]:
     """Weights from one head's scores: mu e^s, or mu (s + sqrt(s^2 + 4)) / 2, over its row sum, column sum or both."""
-    positive = math.exp if normalise.link is softmax else lambda s: (s + math.sqrt(s * s + 4)) / 2
+    positive = math.exp if normalise.link is softmax_link else lambda s: (s + math.sqrt(s * s + 4)) / 2
     mu = [1.0] * edges.num_edges if edges.weight is None else edges.weight.tolist()
     w = [m * positive(s) for m, s in zip(mu, score, strict=True)]
     rows, columns = [0.0] * edges.num_nodes, [0.0] * edges.num_nodes

@@ -13,9 +13,9 @@ import torch
 from shell import Beltrami, Outcome
 
 from beltrami.data import Dataset, Place, available, load, undirected
-from beltrami.graph import pieces
-from beltrami.graph.ops import backend
-from beltrami.scheme import combination
+from beltrami.graph import row_chunks
+from beltrami.graph.ops import dispatch
+from beltrami.scheme.exponential import linear_combination
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels then run on the CPU, slowly
@@ -44,16 +44,16 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Kernels at work, on a CUDA device or interpreted on the CPU: where, with pieces and tiles so short that rows of
     a few edges are long."""
-    product = pytest.importorskip("beltrami.graph.ops.kernels.product")
+    product = pytest.importorskip("beltrami.graph.ops.triton.product")
     if (request.param == "cuda") != torch.cuda.is_available():
         pytest.skip("kernels run on the CUDA device" if torch.cuda.is_available() else "there is no CUDA device")
-    monkeypatch.setattr(pieces, "LONGEST", 4)
+    monkeypatch.setattr(row_chunks, "LONGEST", 4)
     monkeypatch.setattr(product, "TILE", 16)
-    monkeypatch.setattr("beltrami.graph.ops.kernels.task.TILE", 16)
-    monkeypatch.setattr("beltrami.graph.ops.kernels.forward.CARRIED", 4)  # one head of four channels
-    monkeypatch.setattr(backend, "has_kernel", lambda _: True)
-    monkeypatch.setattr("beltrami.scheme.combining.TILE", 16)
-    monkeypatch.setattr(combination, "has_kernel", lambda _: True)
+    monkeypatch.setattr("beltrami.graph.ops.triton.task.TILE", 16)
+    monkeypatch.setattr("beltrami.graph.ops.triton.forward.CARRIED", 4)  # one head of four channels
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: True)
+    monkeypatch.setattr("beltrami.scheme.exponential.linear_combination_triton.TILE", 16)
+    monkeypatch.setattr(linear_combination, "has_kernel", lambda _: True)
     where: str = request.param
     return where
 

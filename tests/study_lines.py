@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from beltrami.experiment.study import Line
+from beltrami.lab.study import Record
 
 
-def line(row: str = "blend", accuracy: float | None = 80.0, **given: Any) -> Line:
+def line(row: str = "blend", accuracy: float | None = 80.0, **given: Any) -> Record:
     """A line of the study ``random`` on digits; without an accuracy, of a run that failed."""
     values: dict[str, Any] = {"study": "random", "dataset": "digits", "split_seed": 0, "seed": 0, "setup": "s", **given}
     split = {"protocol": "digl", "seed": values["split_seed"], "hash": f"hash {values['split_seed']}"}
@@ -13,4 +13,4 @@ def line(row: str = "blend", accuracy: float | None = 80.0, **given: Any) -> Lin
     values.setdefault("key", f"{values['dataset']} {values['split_seed']} {values['seed']}")
     values.setdefault("result", None if accuracy is None else result)
     values.setdefault("error", "the loss became nan" if accuracy is None else None)
-    return Line(row=row, **values)
+    return Record(row=row, **values)

@@ -13,8 +13,10 @@ TIERS = (
     {"flow", "energy"},
     {"model", "image", "data"},
     {"train"},
-    {"experiment", "estimator"},
-    {"bench", "report"},
+    {"config"},
+    {"run", "run_many", "prepare", "predict", "estimator"},
+    {"lab"},
+    {"report"},
     {"cli"},
 )
 TIER = {room: tier for tier, rooms in enumerate(TIERS) for room in rooms}

@@ -14,8 +14,8 @@ import torch
 from shell import Beltrami, Outcome
 
 from beltrami.cli import main
+from beltrami.config import RECIPES
 from beltrami.data import CATALOGUE
-from beltrami.experiment import RECIPES
 from beltrami.model.zoo import TABLE
 
 REQUIRED = {
@@ -249,7 +249,7 @@ def test_folder_that_cannot_be_made_is_refused_before_training(
     def too_late(*arguments: object, **named: object) -> None:
         raise AssertionError("the data were loaded first")
 
-    monkeypatch.setattr("beltrami.experiment.pose", too_late)
+    monkeypatch.setattr("beltrami.run.load_problem", too_late)
     (tmp_path / "file").write_text("in the way")
     for folder in ("file", "file/below"):
         outcome = beltrami("train", "digits", "--out", folder)
@@ -325,7 +325,7 @@ def test_any_other_failure_is_one_line_and_exit_code_1(
     def fail(*arguments: object, **named: object) -> None:
         raise failure
 
-    monkeypatch.setattr("beltrami.experiment.evaluate_run", fail)
+    monkeypatch.setattr("beltrami.run.evaluate_run", fail)
     check_refused(beltrami("evaluate", "here"), code=1, match=message)
 
 
@@ -333,7 +333,7 @@ def test_interrupt_ends_quietly_with_the_code_of_shells(beltrami: Beltrami, monk
     def interrupt(*arguments: object, **named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("beltrami.experiment.evaluate_run", interrupt)
+    monkeypatch.setattr("beltrami.run.evaluate_run", interrupt)
     outcome = beltrami("evaluate", "here")
     assert (outcome.code, outcome.out) == (130, "")
     assert "Traceback" not in outcome.err

@@ -14,7 +14,7 @@ import pytest
 
 from beltrami.cli import main
 from beltrami.cli.study import NAMES
-from beltrami.experiment.study import STUDIES, Ledger, Line, read_lines, tabulate
+from beltrami.lab.study import STUDIES, Record, RecordLog, read_lines, tabulate
 
 SHORT = ["train.epochs=3", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=16"]
 TINY = ["random", "--datasets", "digits", "--methods", "blend,uniform", "--splits", "3"]
@@ -31,7 +31,7 @@ def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return int(end.value.code or 0)
 
 
-def untimed(lines: list[Line]) -> list[dict[str, Any]]:
+def untimed(lines: list[Record]) -> list[dict[str, Any]]:
     """Lines without what the clock says."""
     values = [json.loads(line.to_json()) for line in lines]
     for value in values:
@@ -85,15 +85,15 @@ def test_a_study_killed_and_resumed_gives_the_table_of_one_undisturbed(
 def test_one_who_interrupts_is_told_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    append = Ledger.append
+    append = RecordLog.append
 
-    def interrupted(self: Ledger, line: Line) -> None:
+    def interrupted(self: RecordLog, line: Record) -> None:
         if self.lines:
             raise KeyboardInterrupt
         append(self, line)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "append", interrupted)
+        patch.setattr(RecordLog, "append", interrupted)
         assert beltrami(monkeypatch, *TINY, "--out", str(tmp_path)) == 130
     captured = capsys.readouterr()
     assert captured.out == ""

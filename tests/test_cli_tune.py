@@ -16,8 +16,8 @@ import pytest
 
 from beltrami.cli import main
 from beltrami.errors import SolverError, in_words
-from beltrami.experiment.study import read_lines
-from beltrami.experiment.tune import Clerk, Progress, attempt
+from beltrami.lab.study import read_lines
+from beltrami.lab.tune import Progress, Scheduler, attempt
 
 HELD = ["train.epochs=12", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8", "diffusivity.width=16"]
 SHORT = [word for setting in HELD for word in ("--set", setting)]
@@ -28,7 +28,7 @@ class Stop(Exception):
     """What the engine of these tests ends a trial by."""
 
 
-class Here:
+class LocalExecutor:
     """An engine without Ray: trials one after the other, in this process.
 
     Args:
@@ -40,7 +40,7 @@ class Here:
         self.interrupt, self.broken = interrupt, broken
         self.cluster = nullcontext()
 
-    def run(self, numbers: Sequence[int], clerk: Clerk) -> None:
+    def run(self, numbers: Sequence[int], clerk: Scheduler) -> None:
         for count, number in enumerate(numbers):
             if count == self.interrupt:
                 raise KeyboardInterrupt
@@ -61,7 +61,7 @@ class Here:
             clerk.end(number)
 
 
-def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str, engine: Here | None = None) -> int:
+def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str, engine: LocalExecutor | None = None) -> int:
     """The exit code of the command in this process."""
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
@@ -78,7 +78,7 @@ def test_a_search_interrupted_and_resumed_leaves_a_recipe_that_train_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, trials = ["--out", str(tmp_path)], tmp_path / "trials.jsonl"
-    assert beltrami(monkeypatch, "tune", *TINY, *out, engine=Here(interrupt=3, broken=[1])) == 130
+    assert beltrami(monkeypatch, "tune", *TINY, *out, engine=LocalExecutor(interrupt=3, broken=[1])) == 130
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "1/6 trial 0: validation" in captured.err
@@ -88,9 +88,9 @@ def test_a_search_interrupted_and_resumed_leaves_a_recipe_that_train_takes(
     assert last.endswith("--resume`.")
     assert not (tmp_path / "best.json").exists()
 
-    assert beltrami(monkeypatch, "tune", *TINY, *out, engine=Here()) == 2
+    assert beltrami(monkeypatch, "tune", *TINY, *out, engine=LocalExecutor()) == 2
     assert "is not empty: go on with it by `--resume`" in capsys.readouterr().err
-    assert beltrami(monkeypatch, "tune", *TINY, *out, "--resume", engine=Here(broken=[4])) == 0
+    assert beltrami(monkeypatch, "tune", *TINY, *out, "--resume", engine=LocalExecutor(broken=[4])) == 0
     captured = capsys.readouterr()
     assert re.findall(r"^\d/4 trial (\d):", captured.err, flags=re.MULTILINE) == ["1", "3", "4", "5"]
     lines = read_lines(trials)
@@ -113,9 +113,9 @@ def test_a_search_interrupted_and_resumed_leaves_a_recipe_that_train_takes(
     assert json.loads((tmp_path / "run" / "config.json").read_text()) == best
 
     more = [word if word != "6" else "7" for word in TINY]
-    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", "--seed", "1", engine=Here()) == 1
+    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", "--seed", "1", engine=LocalExecutor()) == 1
     assert "of another search: go on with the dataset, recipe" in capsys.readouterr().err
-    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", engine=Here()) == 0
+    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", engine=LocalExecutor()) == 0
     assert [line.row for line in read_lines(trials)][7:] == ["4", "6"]
     assert json.loads((tmp_path / "best.json").read_text())["tried"] == 7
 
@@ -124,7 +124,9 @@ def test_a_search_without_any_result_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ["--out", str(tmp_path)]
-    assert beltrami(monkeypatch, "tune", "digits", "--trials", "2", *SHORT, *out, engine=Here(broken=[0, 1])) == 1
+    assert (
+        beltrami(monkeypatch, "tune", "digits", "--trials", "2", *SHORT, *out, engine=LocalExecutor(broken=[0, 1])) == 1
+    )
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "none of the 2 trials has a result; the last failed: the loss became nan" in captured.err

@@ -7,13 +7,14 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from beltrami.config import RunConfig
+from beltrami.config.spec import DiffusivityConfig, ModelConfig, SchemeConfig, TrainConfig
 from beltrami.data import Dataset, Split, undirected
 from beltrami.diffusivity import Diffusivity, ScaledDot, Start, xavier
-from beltrami.experiment import Problem, RunConfig
-from beltrami.experiment.config import DiffusivityConfig, ModelConfig, SchemeConfig, TrainConfig
 from beltrami.flow import BeltramiFlow, Cost, LinearFlow, Rate, Source
 from beltrami.graph import Edges
 from beltrami.model import BLEND, Decoder, Encoder, Evolution
+from beltrami.run import Problem
 from beltrami.scheme import RK4, Adjoint, ConstantSteps, Scheme, TimeStepping
 from beltrami.stencil import Keep, Loops
 from beltrami.train import seeded

@@ -12,7 +12,7 @@ _HOMES = {
     "joint": ("Joint",),
     "errors": ("DataError", "SolverError", "UnknownName"),
     "geometry": ("Metric", "Euclidean", "PoincareBall"),
-    "graph": ("Edges", "Sparse", "Rows", "Columns", "Both", "softmax", "squareplus"),
+    "graph": ("Edges", "SparseMatrix", "Rows", "Columns", "Both", "softmax_link", "squareplus_link"),
     "diffusivity": ("Diffusivity", "ScaledDot", "Cosine", "Pearson", "ExpKernel", "Gaussian", "Additive", "RandomWalk"),
     "stencil": (
         "Stencil",
@@ -22,7 +22,7 @@ _HOMES = {
         "Isolated",
         "KNN",
         "Radius",
-        "Strongest",
+        "KeepStrongest",
         "TopK",
         "Threshold",
         "Symmetric",
@@ -32,7 +32,7 @@ _HOMES = {
     "scheme": (
         "Scheme",
         "Exponential",
-        "Descent",
+        "EnergyDecreasing",
         "TorchDiffEq",
         "solve",
         "Euler",
@@ -66,7 +66,7 @@ _HOMES = {
     "energy": ("dirichlet", "PolyakovAction", "Constant", "Gauss", "PeronaMalik", "Roughness"),
     "model": ("BLEND", "Encoder", "Decoder", "Evolution"),
     "data": ("Dataset", "Split", "load", "make_split"),
-    "train": ("Training", "Horizon", "RunResult", "fit"),
+    "train": ("Training", "TimeGrid", "RunResult", "fit"),
 }
 _HOME = {name: room for room, names in _HOMES.items() for name in names}
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.data.mesh import kept
 from beltrami.graph import Edges
-from beltrami.stencil import KNN, Beside, Stencil
+from beltrami.stencil import KNN, AddEdges, Stencil
 
 Z = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 EDGES = Edges.build(torch.tensor([[0, 1, 2], [1, 0, 3]]), num_nodes=9)
@@ -22,7 +22,7 @@ class Counted(Stencil):
 
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         self.asked += 1
-        return Beside(KNN(2), weight=0.5)(z, edges)
+        return AddEdges(KNN(2), weight=0.5)(z, edges)
 
 
 def same(one: Edges, other: Edges) -> bool:
@@ -32,7 +32,7 @@ def same(one: Edges, other: Edges) -> bool:
 
 
 def test_asked_once_and_answered_alike(tmp_path: Path) -> None:
-    stencil, wanted = Counted(), Beside(KNN(2), weight=0.5)(Z, EDGES)
+    stencil, wanted = Counted(), AddEdges(KNN(2), weight=0.5)(Z, EDGES)
     for _ in range(2):
         assert same(kept(stencil, Z, EDGES, by="near", folder=tmp_path), wanted)
     assert stencil.asked == 1
@@ -60,4 +60,4 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     with pytest.warns(UserWarning, match="a graph could not be kept at .* name another folder in BELTRAMI_CACHE"):
         found = kept(Counted(), Z, EDGES, by="near", folder=tmp_path / "file")
-    assert same(found, Beside(KNN(2), weight=0.5)(Z, EDGES))
+    assert same(found, AddEdges(KNN(2), weight=0.5)(Z, EDGES))

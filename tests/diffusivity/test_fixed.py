@@ -5,9 +5,9 @@ import torch
 from checks import dense, kite, normal, pairs, ragged
 
 from beltrami.diffusivity import RandomWalk
-from beltrami.graph import Both, Columns, Edges, Link, Rows, softmax, squareplus
+from beltrami.graph import Both, Columns, Edges, Link, Rows, softmax_link, squareplus_link
 
-links = pytest.mark.parametrize("link", [softmax, squareplus])
+links = pytest.mark.parametrize("link", [softmax_link, squareplus_link])
 
 
 @links

@@ -10,7 +10,7 @@ from torch.autograd import gradcheck
 
 from beltrami.diffusivity import Additive
 from beltrami.flow import BeltramiFlow, Costed, Flow, JacobianNorm, Kinetic, LinearFlow, Rate, Source
-from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
+from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus_link
 from beltrami.scheme import PID, RK4, Adjoint, Checkpointed, ConstantSteps, Continuous, Direct, Dopri5, Scheme, solve
 
 flows = pytest.mark.parametrize("flow", [BeltramiFlow, LinearFlow])
@@ -51,14 +51,14 @@ def assert_agree(found: dict[str, Tensor], wanted: dict[str, Tensor], tolerance:
 @flows
 @names
 def test_all_adjoints_agree(flow: Callable[..., Flow], name: str) -> None:
-    built, edges = build(flow, name, Rows(squareplus)), kite()
+    built, edges = build(flow, name, Rows(squareplus_link)), kite()
     direct = gradients(built, edges, Direct())
     for adjoint, tolerance in ADJOINTS:
         assert_agree(gradients(built, edges, adjoint), direct, tolerance)
 
 
 @flows
-@pytest.mark.parametrize("normalise", [Rows(squareplus), Columns(), Both(squareplus)], ids=repr)
+@pytest.mark.parametrize("normalise", [Rows(squareplus_link), Columns(), Both(squareplus_link)], ids=repr)
 def test_all_adjoints_agree_under_every_normaliser_and_beside_nodes_without_edges(
     flow: Callable[..., Flow], normalise: Normaliser
 ) -> None:

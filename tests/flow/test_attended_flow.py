@@ -11,8 +11,8 @@ from beltrami.diffusivity import Diffusivity, Gaussian, Paired, RandomWalk, Scal
 from beltrami.flow import BeltramiFlow, JacobianNorm
 from beltrami.flow.cost import Costed
 from beltrami.geometry import PoincareBall
-from beltrami.graph import Both, Edges, Normaliser, Rows, aggregate, squareplus
-from beltrami.graph.ops import backend
+from beltrami.graph import Both, Edges, Normaliser, Rows, aggregate, squareplus_link
+from beltrami.graph.ops import dispatch
 
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 PAIRED = [name for name in LEARNED if isinstance(make(name), Paired)]
@@ -63,7 +63,7 @@ def test_the_flow_is_weights_first_and_the_product_after(name: str, normalise: N
         close(x, y)
 
 
-@pytest.mark.parametrize("normalise", [Rows(), Both(squareplus)], ids=repr)
+@pytest.mark.parametrize("normalise", [Rows(), Both(squareplus_link)], ids=repr)
 @pytest.mark.parametrize("name", [*PAIRED, "Gaussian"])
 def test_the_flow_through_the_kernels_is_the_same(
     kernels: str, name: str, normalise: Normaliser, monkeypatch: pytest.MonkeyPatch
@@ -72,7 +72,7 @@ def test_the_flow_through_the_kernels_is_the_same(
     a = (gaussian(normalise) if name == "Gaussian" else make(name, normalise)).to(kernels)
     out = BeltramiFlow(a).bind(z, edges)(0.0, z)
     found = with_derivatives(out, a, z)
-    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: False)
     for x, y in zip(found, with_derivatives(two_steps(a, z, edges), a, z), strict=True):
         close(x, y)
 
@@ -90,7 +90,7 @@ def test_the_jacobian_cost_differentiates_twice_through_the_kernels(
         return (out, *torch.autograd.grad(out.square().sum(), tuple(a.parameters())))
 
     found = run()
-    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: False)
     for x, y in zip(found, run(), strict=True):
         close(x, y)
 

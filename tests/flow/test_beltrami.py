@@ -9,7 +9,7 @@ from torch import Tensor
 
 from beltrami.diffusivity import RandomWalk
 from beltrami.flow import BeltramiFlow, Flow, LinearField, LinearFlow, Rate, Source
-from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
+from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus_link
 from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Euler, Scheme, solve
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
@@ -86,7 +86,7 @@ def test_both_flows_agree_where_weights_do_not_depend_on_the_state(edges: Edges,
 @pytest.mark.parametrize("name", ["ScaledDot", "Pearson", "RandomWalk"])
 def test_constants_are_stationary_where_rows_sum_to_one(edges: Edges, flow: Callable[..., Flow], name: str) -> None:
     z0 = torch.tensor([1.0, -2.0, 0.5, 3.0, 0.0], dtype=torch.float64).expand(edges.num_nodes, 5).contiguous()
-    f = flow(make(name, Rows(squareplus), heads=2)).bind(z0, edges)
+    f = flow(make(name, Rows(squareplus_link), heads=2)).bind(z0, edges)
     torch.testing.assert_close(f(0.0, z0), torch.zeros_like(z0))
 
 
@@ -101,7 +101,7 @@ def test_constants_are_not_stationary_where_columns_do(flow: Callable[..., Flow]
 @pytest.mark.parametrize("name", ["ScaledDot", "ExpKernel", "RandomWalk"])
 def test_mass_is_conserved_where_columns_sum_to_one(edges: Edges, flow: Callable[..., Flow], name: str) -> None:
     z0 = normal(edges.num_nodes, 5)
-    z = evolved(flow(make(name, Columns(squareplus), heads=2)), z0, edges, Scheme(Dopri5(), PID(1e-6, 1e-6)))
+    z = evolved(flow(make(name, Columns(squareplus_link), heads=2)), z0, edges, Scheme(Dopri5(), PID(1e-6, 1e-6)))
     torch.testing.assert_close(z.sum(0), z0.sum(0), atol=1e-12, rtol=0)
     assert torch.equal(z, z0) == (edges.num_edges == 0)
 
@@ -169,7 +169,7 @@ def test_the_linear_flow_is_the_matrix_exponential(edges: Edges, normalise: Norm
 
 
 @graphs
-@pytest.mark.parametrize("normalise", [Rows(), Columns(squareplus), Both()], ids=repr)
+@pytest.mark.parametrize("normalise", [Rows(), Columns(squareplus_link), Both()], ids=repr)
 def test_with_a_source_it_is_the_augmented_exponential(edges: Edges, normalise: Normaliser) -> None:
     """d/dt (z, 1) = ((M, b), (0, 0)) (z, 1) with M = alpha (A - I) and b = beta z(0)."""
     n, z0, diffusivity = edges.num_nodes, normal(edges.num_nodes, 5), make("Pearson", normalise)

@@ -11,11 +11,12 @@ from torch.autograd import gradcheck
 from toy import small_blend, two_cliques
 
 from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow, Rate, Source
-from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus
-from beltrami.graph.ops import backend
+from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus_link
+from beltrami.graph.ops import dispatch
 from beltrami.model import Evolution
-from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, combination, side_by_side, solve
-from beltrami.scheme.series import mean_norm
+from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
+from beltrami.scheme.exponential import batched, linear_combination
+from beltrami.scheme.exponential.matrix_function import mean_norm
 from beltrami.stencil import KNN
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
@@ -128,7 +129,7 @@ def test_nodes_without_edges_move_by_their_source_alone() -> None:
     torch.testing.assert_close(end[5], z0[5] * (1 + 4.0 * 0.3), atol=1e-7, rtol=0)  # beta is rounded to single
 
 
-@pytest.mark.parametrize("normalise", [Rows(squareplus), Columns(), Both(squareplus)], ids=repr)
+@pytest.mark.parametrize("normalise", [Rows(squareplus_link), Columns(), Both(squareplus_link)], ids=repr)
 def test_the_gradient_is_that_of_finite_differences(normalise: Normaliser) -> None:
     """Through the attention too, by every projection, alpha and beta."""
     flow = LinearFlow(make("ScaledDot", normalise, heads=2), rate=Rate(0.6).double(), source=Source(0.3).double())
@@ -244,10 +245,10 @@ def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
         ys = run(*inputs)
         return [x.cpu() for x in (ys.detach(), *torch.autograd.grad((ys[:, 1:].sin() + ys[:, 1:]).sum(), inputs))]
 
-    monkeypatch.setattr(side_by_side, "apart", lambda y: False)
+    monkeypatch.setattr(batched, "apart", lambda y: False)
     found = derivatives(alone, kernels), derivatives(together, kernels)
-    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
-    monkeypatch.setattr(combination, "has_kernel", lambda _: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: False)
+    monkeypatch.setattr(linear_combination, "has_kernel", lambda _: False)
     wanted = derivatives(alone, "cpu")
     for way in found:
         for x, y in zip(way, wanted, strict=True):

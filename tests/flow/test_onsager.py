@@ -10,7 +10,16 @@ from torch.autograd import gradcheck
 from torch_geometric.nn import SAGEConv
 
 from beltrami.diffusivity import RandomWalk
-from beltrami.flow import BeltramiFlow, ChebyshevFlow, Flow, Held, LinearFlow, MessageFlow, MixedFlow, OnsagerFlow
+from beltrami.flow import (
+    BeltramiFlow,
+    ChebyshevFlow,
+    Flow,
+    FrozenPositions,
+    LinearFlow,
+    MessageFlow,
+    MixedFlow,
+    OnsagerFlow,
+)
 from beltrami.graph import Both, Edges
 from beltrami.scheme import PID, RK4, Checkpointed, ConstantSteps, Continuous, Direct, Dopri5, Scheme, solve
 
@@ -91,7 +100,7 @@ def test_message_flow_needs_a_layer_that_keeps_the_width() -> None:
 
 def test_held_positions_do_not_move_and_are_seen() -> None:
     edges, z, within = crooked(), normal(6, D), BeltramiFlow(make("ScaledDot"))
-    f = Held(within, JOINT).bind(z, edges)
+    f = FrozenPositions(within, JOINT).bind(z, edges)
     dz = f(0.0, z)
     assert torch.equal(dz[:, JOINT.u], torch.zeros(6, JOINT.pos))
     assert torch.equal(dz[:, JOINT.x], within.bind(z, edges)(0.0, z)[:, JOINT.x])
@@ -104,7 +113,7 @@ FLOWS: dict[str, Callable[[], Flow]] = {
     "mixed": lambda: MixedFlow(LinearFlow(make("Cosine")), D),
     "chebyshev": lambda: ChebyshevFlow(LinearFlow(make("Cosine")), D, terms=3),
     "message": lambda: MessageFlow(SAGEConv(D, D)),
-    "held": lambda: Held(BeltramiFlow(make("ScaledDot")), JOINT),
+    "held": lambda: FrozenPositions(BeltramiFlow(make("ScaledDot")), JOINT),
 }
 flows = pytest.mark.parametrize("name", FLOWS)
 
@@ -134,6 +143,6 @@ def test_every_adjoint_reaches_every_parameter(name: str, adjoint: Checkpointed 
 
 def test_a_wrapped_flow_registers_its_diffusivity_once() -> None:
     a = make("ScaledDot")
-    flow = Held(OnsagerFlow(BeltramiFlow(a), D), JOINT)
+    flow = FrozenPositions(OnsagerFlow(BeltramiFlow(a), D), JOINT)
     assert len(flow.state_dict()) == len(list(flow.parameters())) == 3
     assert flow.diffusivity is a

@@ -24,16 +24,16 @@ from beltrami.scheme import (
     ConstantSteps,
     Continuous,
     Controller,
-    Descent,
     Direct,
     Dopri5,
-    Downhill,
+    EnergyController,
+    EnergyDecreasing,
     Euler,
     Scheme,
     Stats,
     solve,
 )
-from beltrami.scheme.march import march
+from beltrami.scheme.loop import accepted_steps
 
 FAMILIES: dict[str, Callable[[], Psi]] = {
     "constant": Constant,
@@ -164,7 +164,7 @@ def test_the_field_is_minus_the_gradient_of_its_energy_by_the_mass(name: str, ma
 @torch.no_grad()
 def rise(f: PolyakovField, z: Tensor, controller: Controller) -> float:
     """The most that the energy grew along one of the steps, in units of its first."""
-    strides = march(f, z, 0.0, 6.0, Scheme(Euler(), controller), Stats())
+    strides = accepted_steps(f, z, 0.0, 6.0, Scheme(Euler(), controller), Stats())
     energies = torch.stack([f.energy(z), *(f.energy(stride.step.y1) for stride in strides)])
     return float((energies.diff() / energies[0]).max())
 
@@ -175,7 +175,7 @@ def test_descent_keeps_the_energy_from_growing_where_the_bare_step_does_not(name
     for seed in range(15):
         edges, z = crooked(), 10 ** float(normal(1, seed=seed)) * normal(6, 3, seed=seed)
         f = build(name, mass=counting, alpha=0.9).bind(z, edges)
-        assert rise(f, z, Downhill(steps, f.energy)) < 1e-15
+        assert rise(f, z, EnergyController(steps, f.energy)) < 1e-15
         broken += rise(f, z, steps) > 1e-3
     assert broken > 3
 
@@ -216,7 +216,7 @@ def test_a_later_segment_is_attached_to_the_start_of_the_first() -> None:
 def gradients(name: str, adjoint: Adjoint, *, descends: bool) -> dict[str, Tensor]:
     flow, z0 = build(name), normal(6, 3).requires_grad_()
     scheme = Scheme(Dopri5(), PID(1e-10, 1e-10), adjoint)
-    evolution = Evolution(flow, scheme=Descent(scheme) if descends else scheme, time=0.5)
+    evolution = Evolution(flow, scheme=EnergyDecreasing(scheme) if descends else scheme, time=0.5)
     _, middle, end = evolution.trajectory(z0, crooked(), (0.0, 0.2, 0.5)).ys
     wanted = {"z0": z0, **dict(flow.named_parameters())}
     grads = torch.autograd.grad(middle.sin().sum() + end.square().sum(), list(wanted.values()))
@@ -266,7 +266,7 @@ def test_many_flows_as_one_program_are_what_they_are_alone(name: str, scheme: Sc
 
 
 def test_many_flows_that_descend_share_their_steps() -> None:
-    scheme = Descent(Scheme(Euler(), ConstantSteps(1.5)))
+    scheme = EnergyDecreasing(Scheme(Euler(), ConstantSteps(1.5)))
     edges, z, flow = crooked(), normal(3, 6, 3), build("gauss", mass=counting)
 
     def run(z: Tensor) -> Tensor:

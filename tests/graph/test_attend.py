@@ -14,16 +14,16 @@ from beltrami.graph import (
     Edges,
     Leaky,
     Normaliser,
-    Pair,
+    PairScore,
     Rows,
     attend,
     exponential,
     identity,
-    softmax,
+    softmax_link,
     squared_distance,
-    squareplus,
+    squareplus_link,
 )
-from beltrami.graph.ops import attention, backend
+from beltrami.graph.ops import attention, dispatch
 
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
@@ -40,14 +40,14 @@ def with_derivatives(
     edges: Edges, device: str, normalise: Normaliser, *, heads: int = 3, f: attention.Activation = identity
 ) -> tuple[Tensor, ...]:
     p, q, z = inputs(edges.num_nodes, heads, device)
-    out = attend(Pair(p, q, f), z, edges.to(device), normalise=normalise)
+    out = attend(PairScore(p, q, f), z, edges.to(device), normalise=normalise)
     return (out, *torch.autograd.grad((out * normal(*out.shape, seed=7).to(device)).sum(), (p, q, z)))
 
 
 def agree(run: Callable[[], tuple[Tensor, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
     """What ``run`` gives with kernels is what it gives without."""
     found = run()
-    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: False)
     for x, y in zip(found, run(), strict=True):
         close(x, y)
 
@@ -57,7 +57,7 @@ def agree(run: Callable[[], tuple[Tensor, ...]], monkeypatch: pytest.MonkeyPatch
 def test_attention_is_the_mean_over_heads_of_normalised_weights(edges: Edges, normalise: Normaliser) -> None:
     p, q, z = (x.detach() for x in inputs(edges.num_nodes))
     weights = weights_by_loops(lambda i, j, h: float(p[i, h] @ q[j, h]), edges, normalise, heads=3)
-    close(attend(Pair(p, q), z, edges, normalise=normalise), dense(weights, edges) @ z)
+    close(attend(PairScore(p, q), z, edges, normalise=normalise), dense(weights, edges) @ z)
 
 
 def test_the_activation_comes_between_the_dot_product_and_the_link() -> None:
@@ -69,7 +69,7 @@ def test_the_activation_comes_between_the_dot_product_and_the_link() -> None:
             return float(f(p[i, h] @ q[j, h]))
 
         weights = weights_by_loops(score, edges, Rows(), heads=3)
-        close(attend(Pair(p, q, f), z, edges, normalise=Rows()), dense(weights, edges) @ z)
+        close(attend(PairScore(p, q, f), z, edges, normalise=Rows()), dense(weights, edges) @ z)
 
 
 def test_the_pair_of_a_distance_has_it_as_its_score() -> None:
@@ -84,20 +84,20 @@ def test_kernels_equal_the_loops(kernels: str, normalise: Normaliser) -> None:
     edges = ragged(weighted=True)
     p, q, z = (x.detach() for x in inputs(6))
     weights = weights_by_loops(lambda i, j, h: float(p[i, h] @ q[j, h]), edges, normalise, heads=3)
-    pair = Pair(p.to(kernels), q.to(kernels))
+    pair = PairScore(p.to(kernels), q.to(kernels))
     close(attend(pair, z.to(kernels), edges.to(kernels), normalise=normalise).cpu(), dense(weights, edges) @ z)
 
 
 @pytest.mark.parametrize(
     ("normalise", "f", "heads"),
     [
-        (Rows(softmax), identity, 1),
-        (Rows(softmax), exponential, 8),
-        (Rows(squareplus), Leaky(0.2), 3),
-        (Columns(softmax), Leaky(0.2), 2),
-        (Columns(squareplus), identity, 1),
-        (Both(softmax), identity, 3),
-        (Both(squareplus), exponential, 2),
+        (Rows(softmax_link), identity, 1),
+        (Rows(softmax_link), exponential, 8),
+        (Rows(squareplus_link), Leaky(0.2), 3),
+        (Columns(softmax_link), Leaky(0.2), 2),
+        (Columns(squareplus_link), identity, 1),
+        (Both(softmax_link), identity, 3),
+        (Both(squareplus_link), exponential, 2),
     ],
     ids=lambda value: getattr(value, "__name__", repr(value)),
 )
@@ -108,14 +108,14 @@ def test_kernels_equal_plain_operations_on_a_graph_with_hubs(
 
 
 def test_several_heads_may_carry_the_states_along(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.graph.ops.kernels.forward.CARRIED", 1024)
+    monkeypatch.setattr("beltrami.graph.ops.triton.forward.CARRIED", 1024)
     agree(lambda: with_derivatives(crowd(), kernels, Rows(), heads=3), monkeypatch)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_tiles_are_right_at_their_full_size(kernels: str, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(backend, "has_kernel", lambda _: True)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: True)
     agree(lambda: with_derivatives(crowd(), kernels, Rows(), heads=heads), monkeypatch)
 
 
@@ -143,26 +143,26 @@ def test_kernels_know_graphs_of_next_to_nothing(
     agree(lambda: with_derivatives(edges, kernels, normalise), monkeypatch)
 
 
-@pytest.mark.parametrize("link", [softmax, squareplus])
+@pytest.mark.parametrize("link", [softmax_link, squareplus_link])
 @pytest.mark.parametrize("scale", [1e-9, 1e4, 1e20, 1e200])
 def test_scores_of_any_size_do_no_harm(
     kernels: str, link: Callable[[Tensor], Tensor], scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run() -> tuple[Tensor, ...]:
         p, q, z = (x.detach() for x in inputs(4, 1, kernels))
-        return (attend(Pair(scale * p, q), z, GRAPHS["kite"].to(kernels), normalise=Rows(link)),)
+        return (attend(PairScore(scale * p, q), z, GRAPHS["kite"].to(kernels), normalise=Rows(link)),)
 
     assert bool(torch.isfinite(run()[0]).all())
     agree(run, monkeypatch)
 
 
-@pytest.mark.parametrize("normalise", [Rows(), Both(squareplus)], ids=repr)
+@pytest.mark.parametrize("normalise", [Rows(), Both(squareplus_link)], ids=repr)
 def test_second_derivatives_equal_those_of_plain_operations(
     kernels: str, normalise: Normaliser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run() -> tuple[Tensor, ...]:
         p, _, z = inputs(4, 1, kernels)
-        pair = Pair(p, (0.3 * z[:, None, :2]).sin())  # q from z, as diffusivities have it
+        pair = PairScore(p, (0.3 * z[:, None, :2]).sin())  # q from z, as diffusivities have it
         out = attend(pair, z, GRAPHS["kite"].to(kernels), normalise=normalise)
         first = torch.autograd.grad(out.sin().sum(), (p, z), create_graph=True)
         second = torch.autograd.grad(first[0].square().sum() + first[1].square().sum(), (p, z))
@@ -173,26 +173,26 @@ def test_second_derivatives_equal_those_of_plain_operations(
 
 def test_gradients_reach_only_what_needs_them(kernels: str) -> None:
     edges, (p, q, z) = GRAPHS["kite"].to(kernels), inputs(4, 2, kernels)
-    whole = torch.autograd.grad(attend(Pair(p, q), z, edges, normalise=Rows()).sin().sum(), (p, q, z))
-    alone = attend(Pair(p.detach(), q.detach()), z, edges, normalise=Rows()).sin().sum()
+    whole = torch.autograd.grad(attend(PairScore(p, q), z, edges, normalise=Rows()).sin().sum(), (p, q, z))
+    alone = attend(PairScore(p.detach(), q.detach()), z, edges, normalise=Rows()).sin().sum()
     close(torch.autograd.grad(alone, z)[0], whole[2])
-    alone = attend(Pair(p, q.detach()), z.detach(), edges, normalise=Rows()).sin().sum()
+    alone = attend(PairScore(p, q.detach()), z.detach(), edges, normalise=Rows()).sin().sum()
     close(torch.autograd.grad(alone, p, create_graph=True)[0], whole[0])
 
 
 def test_short_storage_rounds_what_is_gathered_and_nothing_else(kernels: str) -> None:
     edges, (p, q, z) = ragged().to(kernels), (x.detach().float() for x in inputs(6, 2, kernels))
     short = [x.bfloat16().double() for x in (p, q, z)]
-    found = attend(Pair(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
+    found = attend(PairScore(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
     assert found.dtype == torch.float32
-    wanted = attend(Pair(short[0], short[1]), short[2], edges, normalise=Rows())
+    wanted = attend(PairScore(short[0], short[1]), short[2], edges, normalise=Rows())
     torch.testing.assert_close(found.double(), wanted, atol=5e-6, rtol=5e-6)  # single precision; bf16 would be 4e-3
 
 
 def test_short_storage_is_for_derivatives_too(kernels: str) -> None:
     edges, (p, q, z) = ragged().to(kernels), (x.detach().float().requires_grad_() for x in inputs(6, 2, kernels))
-    exact = torch.autograd.grad(attend(Pair(p, q), z, edges, normalise=Rows()).square().sum(), (p, q, z))
-    out = attend(Pair(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
+    exact = torch.autograd.grad(attend(PairScore(p, q), z, edges, normalise=Rows()).square().sum(), (p, q, z))
+    out = attend(PairScore(p, q), z, edges, normalise=Rows(), storage=torch.bfloat16)
     for rounded, right in zip(torch.autograd.grad(out.square().sum(), (p, q, z)), exact, strict=True):
         assert rounded.dtype == torch.float32
         assert 0 < float((rounded - right).norm() / right.norm()) < 2e-2
@@ -202,7 +202,7 @@ def test_attention_gives_the_same_bits_every_time(kernels: str) -> None:
     edges, (p, q, z) = crowd().to(kernels), (x.detach().float().requires_grad_() for x in inputs(9, 1, kernels))
 
     def once() -> tuple[Tensor, ...]:
-        out = attend(Pair(p, q), z, edges, normalise=Rows())
+        out = attend(PairScore(p, q), z, edges, normalise=Rows())
         return (out, *torch.autograd.grad(out.square().sum(), (p, q, z)))
 
     assert all(torch.equal(x, y) for x, y in zip(once(), once(), strict=True))
@@ -221,9 +221,9 @@ def test_what_has_no_kernel_takes_plain_operations(kernels: str, odd: str, monke
         edges.weight.requires_grad_()
     if odd == "width":
         monkeypatch.setattr(attention, "WIDEST", 4)
-    pair = Pair(p, q, torch.tanh if odd == "activation" else identity)
+    pair = PairScore(p, q, torch.tanh if odd == "activation" else identity)
     assert "_Attend" not in str(attend(pair, z, edges, normalise=normalise).grad_fn)
     monkeypatch.undo()
     wanted = normalise(pair.score(edges), edges)[:, 0]
-    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: False)
     close(attend(pair, z, edges, normalise=normalise), dense(wanted, edges) @ z)

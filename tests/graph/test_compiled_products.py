@@ -7,9 +7,9 @@ import torch
 from checks import GRAPHS, alone, crowd, normal
 
 from beltrami.graph import Edges, aggregate, edge_dot
-from beltrami.graph.ops import backend, reference
+from beltrami.graph.ops import dispatch, reference
 
-compiled = pytest.importorskip("beltrami.graph.ops.compiled", reason="needs numba")
+compiled = pytest.importorskip("beltrami.graph.ops.numba", reason="needs numba")
 EDGES = {**GRAPHS, "crowd": crowd(), "alone": alone(loop=False), "loop": alone(loop=True)}
 graphs = pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES.keys())
 
@@ -60,7 +60,7 @@ def test_several_heads_on_the_cpu_take_this_way_and_their_derivatives_too(
 ) -> None:
     edges, found = crowd(), []
     for has in (True, False):
-        monkeypatch.setattr(backend, "_has_numba", lambda has=has: has)
+        monkeypatch.setattr(dispatch, "_has_numba", lambda has=has: has)
         a = normal(edges.num_edges, 3).to(dtype).requires_grad_()
         p, q = (normal(9, 3, 4, seed=s).to(dtype).requires_grad_() for s in (1, 2))
         out = aggregate(a, p, edges).square().sum() + edge_dot(p, q, edges).square().sum()

@@ -9,7 +9,7 @@ from checks import dense, kite, undirected
 from torch import Tensor
 
 from beltrami.graph import Edges, aggregate
-from beltrami.graph.kernel import heat, pagerank, symmetric_weights, top_entries
+from beltrami.graph.pagerank.kernel import heat_kernel, personalised_pagerank, symmetric_weights, top_entries
 
 EYE = torch.eye(6, dtype=torch.float64)
 ALL = torch.arange(6)
@@ -50,14 +50,14 @@ def test_a_graph_without_weights_counts_its_edges() -> None:
 def test_chebyshev_converges_to_the_dense_inverse(restart: float, loops: bool) -> None:
     edges = lollipop().with_loops(1.0) if loops else lollipop()
     exact = restart * torch.linalg.inv(EYE - (1 - restart) * symmetric(edges))
-    torch.testing.assert_close(pagerank(edges, ALL, restart=restart), exact, atol=1e-6, rtol=0)
+    torch.testing.assert_close(personalised_pagerank(edges, ALL, restart=restart), exact, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-12])
 def test_the_tolerance_bounds_the_error(tolerance: float) -> None:
     edges = lollipop()
     exact = 0.05 * torch.linalg.inv(EYE - 0.95 * symmetric(edges))
-    error = pagerank(edges, ALL, restart=0.05, tolerance=tolerance) - exact
+    error = personalised_pagerank(edges, ALL, restart=0.05, tolerance=tolerance) - exact
     # The start is zero, and its error the column itself, at most one in the Euclidean norm.
     assert float(torch.linalg.vector_norm(error, dim=0).max()) <= tolerance
 
@@ -67,7 +67,7 @@ def test_single_precision_reaches_six_digits() -> None:
     a = dense(torch.ones(8, dtype=torch.float64), edges)
     root = a.sum(1).rsqrt()
     exact = 0.05 * torch.linalg.inv(torch.eye(4, dtype=torch.float64) - 0.95 * root[:, None] * a * root)
-    found = pagerank(edges, torch.arange(4), restart=0.05)
+    found = personalised_pagerank(edges, torch.arange(4), restart=0.05)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), exact, atol=2e-6, rtol=0)
 
@@ -78,7 +78,7 @@ def test_the_random_walks_kernel_is_its_similarity_transform() -> None:
     a = adjacency(edges)
     degree = a.sum(1)
     p = a / degree[:, None]
-    walk = degree.rsqrt()[:, None] * pagerank(edges, ALL, restart=restart, tolerance=1e-13) * degree.sqrt()
+    walk = degree.rsqrt()[:, None] * personalised_pagerank(edges, ALL, restart=restart, tolerance=1e-13) * degree.sqrt()
     torch.testing.assert_close(walk, restart * torch.linalg.inv(EYE - (1 - restart) * p), atol=1e-11, rtol=0)
     torch.testing.assert_close(walk.sum(1), torch.ones(6, dtype=torch.float64))
     series = sum(restart * (1 - restart) ** k * torch.linalg.matrix_power(p, k) for k in range(200))
@@ -89,13 +89,16 @@ def test_some_columns_are_those_columns() -> None:
     edges = lollipop()
     wanted = torch.tensor([4, 1])
     torch.testing.assert_close(
-        pagerank(edges, wanted, restart=0.1), pagerank(edges, ALL, restart=0.1)[:, wanted], atol=1e-12, rtol=0
+        personalised_pagerank(edges, wanted, restart=0.1),
+        personalised_pagerank(edges, ALL, restart=0.1)[:, wanted],
+        atol=1e-12,
+        rtol=0,
     )
 
 
 def test_a_node_without_edges_keeps_what_it_restarts_with() -> None:
     edges = undirected([(0, 1)], num_nodes=3)
-    found = pagerank(edges, torch.arange(3), restart=0.2)
+    found = personalised_pagerank(edges, torch.arange(3), restart=0.2)
     assert found[2].tolist() == pytest.approx([0.0, 0.0, 0.2], abs=1e-6)
     assert bool(torch.isfinite(found).all())
 
@@ -103,8 +106,8 @@ def test_a_node_without_edges_keeps_what_it_restarts_with() -> None:
 @pytest.mark.parametrize("top", [1, 2, 4])
 def test_top_entries_keep_the_largest_of_each_column(top: int) -> None:
     edges = lollipop()
-    kernel = pagerank(edges, ALL, restart=0.05)
-    found = top_entries(edges, partial(pagerank, restart=0.05), top=top).to_dense()
+    kernel = personalised_pagerank(edges, ALL, restart=0.05)
+    found = top_entries(edges, partial(personalised_pagerank, restart=0.05), top=top).to_dense()
     assert (found > 0).sum(0).tolist() == [top] * 6
     for column in range(6):
         largest = kernel[:, column].sort(descending=True).values[:top]
@@ -113,27 +116,27 @@ def test_top_entries_keep_the_largest_of_each_column(top: int) -> None:
 
 def test_blocks_do_not_change_the_result() -> None:
     edges = lollipop()
-    kernel = partial(pagerank, restart=0.05)
+    kernel = partial(personalised_pagerank, restart=0.05)
     whole, pieces = (top_entries(edges, kernel, top=3, block=block).to_dense() for block in (512, 2))
     torch.testing.assert_close(pieces, whole, atol=1e-14, rtol=1e-12)
 
 
 def test_components_do_not_see_each_other() -> None:
     pairs = undirected([(0, 1), (2, 3)], num_nodes=4)
-    found = top_entries(pairs, partial(pagerank, restart=0.05), top=4).to_dense()
+    found = top_entries(pairs, partial(personalised_pagerank, restart=0.05), top=4).to_dense()
     assert (found > 0).int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
 
 
 @pytest.mark.parametrize("restart", [0.0, 1.0, -0.1, float("nan")])
 def test_a_restart_that_is_no_probability_is_refused(restart: float) -> None:
     with pytest.raises(ValueError, match="`restart` must lie between 0 and 1"):
-        pagerank(kite(), torch.arange(4), restart=restart)
+        personalised_pagerank(kite(), torch.arange(4), restart=restart)
 
 
 def test_without_a_limit_every_entry_is_kept_dense() -> None:
     edges = lollipop()
     seen: list[int] = []
-    kernel = partial(heat, time=1.0)
+    kernel = partial(heat_kernel, time=1.0)
     found = top_entries(edges, kernel, top=None, block=4, on_columns=seen.append)
     assert found.layout == torch.strided
     torch.testing.assert_close(found, kernel(edges, ALL), atol=1e-14, rtol=1e-12)
@@ -145,7 +148,7 @@ def test_without_a_limit_every_entry_is_kept_dense() -> None:
 def test_heat_is_the_dense_exponential(time: float, loops: bool) -> None:
     edges = lollipop().with_loops(1.0) if loops else lollipop()
     exact = torch.linalg.matrix_exp(-time * (EYE - symmetric(edges)))
-    torch.testing.assert_close(heat(edges, ALL, time=time, tolerance=1e-13), exact, atol=2e-13, rtol=0)
+    torch.testing.assert_close(heat_kernel(edges, ALL, time=time, tolerance=1e-13), exact, atol=2e-13, rtol=0)
 
 
 @pytest.mark.parametrize("time", [0.3, 5.0, 80.0])
@@ -153,14 +156,14 @@ def test_heat_is_the_dense_exponential(time: float, loops: bool) -> None:
 def test_the_tolerance_bounds_the_error_of_heat(time: float, tolerance: float) -> None:
     edges = lollipop()
     exact = torch.linalg.matrix_exp(-time * (EYE - symmetric(edges)))
-    error = heat(edges, ALL, time=time, tolerance=tolerance) - exact
+    error = heat_kernel(edges, ALL, time=time, tolerance=tolerance) - exact
     assert float(torch.linalg.vector_norm(error, dim=0).max()) <= tolerance + 1e-14
 
 
 def test_heat_flows_on_where_it_stopped() -> None:
     """H_s H_t = H_(s + t): a semigroup."""
     edges = lollipop()
-    first, second, both = (heat(edges, ALL, time=time, tolerance=1e-13) for time in (0.7, 1.9, 2.6))
+    first, second, both = (heat_kernel(edges, ALL, time=time, tolerance=1e-13) for time in (0.7, 1.9, 2.6))
     torch.testing.assert_close(first @ second, both, atol=1e-12, rtol=0)
 
 
@@ -169,7 +172,7 @@ def test_heat_of_the_random_walk_conserves_what_it_spreads() -> None:
     edges = lollipop()
     a = adjacency(edges)
     degree = a.sum(1)
-    walk = degree.rsqrt()[:, None] * heat(edges, ALL, time=2.0, tolerance=1e-13) * degree.sqrt()
+    walk = degree.rsqrt()[:, None] * heat_kernel(edges, ALL, time=2.0, tolerance=1e-13) * degree.sqrt()
     torch.testing.assert_close(walk, torch.linalg.matrix_exp(-2.0 * (EYE - a / degree[:, None])), atol=1e-12, rtol=0)
     torch.testing.assert_close(walk.sum(1), torch.ones(6, dtype=torch.float64))
 
@@ -181,12 +184,12 @@ def test_products_grow_with_the_root_of_time(monkeypatch: pytest.MonkeyPatch) ->
         counted[0] += 1
         return aggregate(a, z, edges)
 
-    monkeypatch.setattr("beltrami.graph.kernel.aggregate", counting)
-    heat(kite(), torch.arange(1), time=1000.0, tolerance=1e-6)
+    monkeypatch.setattr("beltrami.graph.pagerank.kernel.aggregate", counting)
+    heat_kernel(kite(), torch.arange(1), time=1000.0, tolerance=1e-6)
     assert counted[0] <= math.sqrt(2 * 1000 * math.log(2e6))
 
 
 @pytest.mark.parametrize("time", [-1.0, math.inf, math.nan])
 def test_a_time_that_heat_cannot_spread_for_is_refused(time: float) -> None:
     with pytest.raises(ValueError, match="`time` must be finite and not negative"):
-        heat(kite(), torch.arange(4), time=time)
+        heat_kernel(kite(), torch.arange(4), time=time)

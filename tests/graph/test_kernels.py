@@ -11,10 +11,10 @@ from torch import Tensor
 
 from beltrami.graph import Edges, aggregate, collect, edge_dot
 from beltrami.graph.edges import Compressed
-from beltrami.graph.ops import backend, reference
-from beltrami.graph.pieces import cut
+from beltrami.graph.ops import dispatch, reference
+from beltrami.graph.row_chunks import cut
 
-product = pytest.importorskip("beltrami.graph.ops.kernels.product")
+product = pytest.importorskip("beltrami.graph.ops.triton.product")
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 
 
@@ -161,7 +161,7 @@ def test_derivatives_through_the_kernels_equal_those_without(
         return (*first, *torch.autograd.grad(torch.cat([g.flatten() for g in first]).square().sum(), (a, p, q)))
 
     found = derivatives()
-    monkeypatch.setattr(backend, "has_kernel", lambda _: False)
+    monkeypatch.setattr(dispatch, "has_kernel", lambda _: False)
     for x, y in zip(found, derivatives(), strict=True):
         close(x, y)
 
@@ -188,5 +188,5 @@ def test_kernels_give_the_same_bits_every_time(kernels: str) -> None:
 
 
 def test_the_cpu_takes_no_kernel() -> None:
-    assert not backend.has_kernel(normal(3))
-    assert not backend.has_kernel(torch.zeros(3, dtype=torch.long))
+    assert not dispatch.has_kernel(normal(3))
+    assert not dispatch.has_kernel(torch.zeros(3, dtype=torch.long))

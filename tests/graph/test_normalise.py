@@ -8,12 +8,12 @@ from checks import GRAPHS, NORMALISERS, bare, dense, kite, normal, normalised_by
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from beltrami.graph import Both, Columns, Edges, Link, Normaliser, Rows, softmax, squareplus
+from beltrami.graph import Both, Columns, Edges, Link, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.graph.normalise import log_sum
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
 normalisers = pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
-links = pytest.mark.parametrize("link", [softmax, squareplus])
+links = pytest.mark.parametrize("link", [softmax_link, squareplus_link])
 
 
 @graphs
@@ -29,19 +29,19 @@ def test_weights_follow_the_formula(edges: Edges, normalise: Normaliser) -> None
 
 def test_squareplus_is_half_of_x_plus_the_root_of_x_squared_plus_four() -> None:
     x = torch.linspace(-30, 30, 61, dtype=torch.float64)
-    torch.testing.assert_close(squareplus(x).exp(), (x + (x * x + 4).sqrt()) / 2, rtol=1e-11, atol=0)
+    torch.testing.assert_close(squareplus_link(x).exp(), (x + (x * x + 4).sqrt()) / 2, rtol=1e-11, atol=0)
 
 
 def test_squareplus_has_slope_one_for_large_scores() -> None:
     x = torch.tensor([1e3], dtype=torch.float64, requires_grad=True)
-    (slope,) = torch.autograd.grad(squareplus(x).exp().sum(), x)
+    (slope,) = torch.autograd.grad(squareplus_link(x).exp().sum(), x)
     assert float(slope) == pytest.approx(1.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("over", [Rows, Columns, Both])
 def test_softmax_does_not_feel_a_shift_of_all_scores_and_squareplus_does(over: type[Normaliser]) -> None:
     edges, score = kite(), normal(8, 1)
-    plain, shifted = over(softmax), over(squareplus)
+    plain, shifted = over(softmax_link), over(squareplus_link)
     torch.testing.assert_close(plain(score + 5, edges), plain(score, edges))
     assert float((shifted(score + 5, edges) - shifted(score, edges)).abs().max()) > 0.05
 
@@ -49,7 +49,7 @@ def test_softmax_does_not_feel_a_shift_of_all_scores_and_squareplus_does(over: t
 def test_rows_are_shift_invariant_at_each_receiver() -> None:
     edges, score = kite(), normal(8, 1)
     at_receiver = normal(4, 1, seed=1)[edges.i]
-    torch.testing.assert_close(Rows(softmax)(score + at_receiver, edges), Rows(softmax)(score, edges))
+    torch.testing.assert_close(Rows(softmax_link)(score + at_receiver, edges), Rows(softmax_link)(score, edges))
 
 
 @graphs
@@ -129,12 +129,12 @@ def test_squareplus_stays_positive_for_scores_far_below_zero(size: float) -> Non
     """(s + sqrt(s^2 + 4)) / 2 as written is zero there: the two terms cancel. Its true value is 1 / |s|."""
     s = torch.tensor([-size], dtype=torch.float32)
     assert float((s + (s * s + 4).sqrt()) / 2) == 0.0
-    assert float(squareplus(s).exp()) == pytest.approx(1 / size, rel=1e-4)
+    assert float(squareplus_link(s).exp()) == pytest.approx(1 / size, rel=1e-4)
 
 
 def test_squareplus_weighs_large_scores_in_proportion() -> None:
     edges = Edges.build(torch.tensor([[1, 2], [0, 0]]), num_nodes=3)
-    a = Rows(squareplus)(torch.tensor([[1e30], [3e30]]), edges)
+    a = Rows(squareplus_link)(torch.tensor([[1e30], [3e30]]), edges)
     assert a.flatten().tolist() == pytest.approx([0.25, 0.75], abs=1e-4)
 
 
@@ -186,4 +186,4 @@ def test_a_single_edge_takes_all_the_weight() -> None:
 
 
 def test_repr_names_the_link() -> None:
-    assert [repr(Rows()), repr(Both(squareplus))] == ["Rows(softmax)", "Both(squareplus)"]
+    assert [repr(Rows()), repr(Both(squareplus_link))] == ["Rows(softmax)", "Both(squareplus)"]

@@ -9,22 +9,23 @@ from checks import dense, kite, ragged
 from torch import Tensor
 
 from beltrami.data.synthetic import power_law
-from beltrami.graph import Edges, frontier
+from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.estimate import Entries, Estimate, Walk
-from beltrami.graph.push import Engine, entries_above, largest_entries
+from beltrami.graph.pagerank import push_torch
+from beltrami.graph.pagerank.push import PushBackend, entries_above, largest_entries
+from beltrami.graph.pagerank.push_estimate import Entries, Estimate, Walk
 
 RESTART = 0.05
 
 
-@pytest.fixture(params=["frontier", "compiled"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    if request.param == "frontier":
-        return frontier
+@pytest.fixture(params=["push_torch", "push_numba"])
+def engine(request: pytest.FixtureRequest) -> PushBackend:
+    if request.param == "push_torch":
+        return push_torch
     pytest.importorskip("numba")
-    from beltrami.graph import compiled
+    from beltrami.graph.pagerank import push_numba
 
-    return compiled
+    return push_numba
 
 
 @pytest.fixture
@@ -83,20 +84,20 @@ def share_found(found: Tensor, kernel: Tensor, top: int) -> float:
 
 @ON_GRAPHS
 @pytest.mark.parametrize("restart", [0.05, 0.3])
-def test_all_entries_are_the_dense_inverse(edges: Edges, restart: float, engine: Engine) -> None:
+def test_all_entries_are_the_dense_inverse(edges: Edges, restart: float, engine: PushBackend) -> None:
     found = largest_entries(edges, restart=restart, top=edges.num_nodes, tolerance=1e-6, engine=engine)
     torch.testing.assert_close(found.to_dense().double(), exact(edges, restart), atol=5e-6, rtol=0)  # single precision
 
 
 @ON_GRAPHS
 @pytest.mark.parametrize("top", [1, 5, 20])
-def test_the_largest_entries_of_every_row_are_found(edges: Edges, top: int, engine: Engine) -> None:
+def test_the_largest_entries_of_every_row_are_found(edges: Edges, top: int, engine: PushBackend) -> None:
     found, kernel = largest_entries(edges, restart=RESTART, top=top, engine=engine).to_dense().double(), exact(edges)
     assert share_found(found, kernel, top) >= 0.99
     assert float((found - kernel)[found > 0].abs().max()) < 1e-4
 
 
-def test_hubs_and_strangers_are_found_among_many(engine: Engine) -> None:
+def test_hubs_and_strangers_are_found_among_many(engine: PushBackend) -> None:
     data = power_law(800, 3200, seed=0)
     edges = Edges.build(data.edge_index, num_nodes=800).with_loops(1.0)
     found = largest_entries(edges, restart=RESTART, top=32, engine=engine).to_dense().double()
@@ -106,7 +107,7 @@ def test_hubs_and_strangers_are_found_among_many(engine: Engine) -> None:
 
 
 @ON_GRAPHS
-def test_entries_above_a_value_are_those_of_the_dense_inverse(edges: Edges, engine: Engine) -> None:
+def test_entries_above_a_value_are_those_of_the_dense_inverse(edges: Edges, engine: PushBackend) -> None:
     kernel, least = exact(edges), 0.02
     assert float((kernel - least).abs().min()) > 1e-6, "a value too near to the threshold says nothing"
     found = entries_above(edges, restart=RESTART, least=least, engine=engine).to_dense()
@@ -115,7 +116,7 @@ def test_entries_above_a_value_are_those_of_the_dense_inverse(edges: Edges, engi
 
 
 @ON_GRAPHS
-def test_the_estimate_and_its_refinement_are_their_equations(edges: Edges, engine: Engine) -> None:
+def test_the_estimate_and_its_refinement_are_their_equations(edges: Edges, engine: PushBackend) -> None:
     """No residual above its threshold, K = P + R K, and P + R P^T + ell ell^T at every candidate."""
     n, tolerance = edges.num_nodes, 3e-3
     walk = Walk.on(edges, restart=RESTART, tolerance=tolerance)
@@ -138,18 +139,18 @@ def test_the_estimate_and_its_refinement_are_their_equations(edges: Edges, engin
 
 
 @pytest.mark.parametrize("block", [1, 7, 60])
-def test_the_result_does_not_depend_on_the_block(block: int, engine: Engine) -> None:
+def test_the_result_does_not_depend_on_the_block(block: int, engine: PushBackend) -> None:
     edges = patchwork(3, weighted=True)
     whole = largest_entries(edges, restart=RESTART, top=6, block=61, engine=engine)
     parts = largest_entries(edges, restart=RESTART, top=6, block=block, engine=engine)
     assert torch.equal(parts.indices(), whole.indices())
-    if engine is frontier:  # sums of a crowded block come in another order
+    if engine is push_torch:  # sums of a crowded block come in another order
         torch.testing.assert_close(parts.values(), whole.values(), atol=1e-6, rtol=0)
     else:
         assert torch.equal(parts.values(), whole.values())
 
 
-def test_the_result_does_not_depend_on_the_threads(engine: Engine, two_threads: None) -> None:
+def test_the_result_does_not_depend_on_the_threads(engine: PushBackend, two_threads: None) -> None:
     edges = patchwork(3, weighted=True)
     two = largest_entries(edges, restart=RESTART, top=6, engine=engine)
     torch.set_num_threads(1)
@@ -160,38 +161,40 @@ def test_the_result_does_not_depend_on_the_threads(engine: Engine, two_threads: 
 
 def test_engines_agree() -> None:
     pytest.importorskip("numba")
-    from beltrami.graph import compiled
+    from beltrami.graph.pagerank import push_numba
 
     data = power_law(500, 2000, seed=2)
     edges = Edges.build(data.edge_index, num_nodes=500)
-    one, other = (largest_entries(edges, restart=RESTART, top=10, engine=e).to_dense() for e in (frontier, compiled))
+    one, other = (
+        largest_entries(edges, restart=RESTART, top=10, engine=e).to_dense() for e in (push_torch, push_numba)
+    )
     both = (one > 0) & (other > 0)
     assert int(both.sum()) >= 0.999 * int((one > 0).sum())  # equal entries may be told apart by rounding
     torch.testing.assert_close(one[both], other[both], atol=1e-6, rtol=0)
 
 
 def test_without_numba_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "beltrami.graph.compiled", None)
+    monkeypatch.setitem(sys.modules, "beltrami.graph.pagerank.push_numba", None)
     called = []
-    push = frontier.push
+    push = push_torch.push
 
     def told(walk: Walk, first: int, last: int) -> Entries:
         called.append(first)
         return push(walk, first, last)
 
-    monkeypatch.setattr(frontier, "push", told)
+    monkeypatch.setattr(push_torch, "push", told)
     found = largest_entries(kite(), restart=RESTART, top=4, tolerance=1e-7)
     assert called
     torch.testing.assert_close(found.to_dense().double(), exact(kite()), atol=1e-6, rtol=0)
 
 
-def test_a_graph_without_edges_keeps_what_it_restarts_with(engine: Engine) -> None:
+def test_a_graph_without_edges_keeps_what_it_restarts_with(engine: PushBackend) -> None:
     none = Edges.build(torch.zeros(2, 0, dtype=torch.long), num_nodes=3)
     found = largest_entries(none, restart=0.2, top=2, engine=engine)
     torch.testing.assert_close(found.to_dense(), 0.2 * torch.eye(3))
 
 
-def test_an_edge_that_stands_twice_counts_twice(engine: Engine) -> None:
+def test_an_edge_that_stands_twice_counts_twice(engine: PushBackend) -> None:
     edge_index = torch.tensor([[0, 0, 1, 1, 1, 2], [1, 1, 0, 0, 2, 1]])
     edges = Edges.build(edge_index, num_nodes=3)
     once = Edges.build(

@@ -9,7 +9,7 @@ from checks import alone, bare, crowd, dense, normal, ragged
 from torch import Tensor
 
 from beltrami.graph import Edges
-from beltrami.graph.ops import backend
+from beltrami.graph.ops import dispatch
 from beltrami.graph.ops.recurrence import advance, pull
 
 GRAPHS: dict[str, Callable[[], Edges]] = {
@@ -28,15 +28,15 @@ close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where the steps are computed, in each of the ways there are."""
     if request.param == "kernels":
-        product = pytest.importorskip("beltrami.graph.ops.kernels.product")
-        monkeypatch.setattr("beltrami.graph.pieces.LONGEST", 4)
+        product = pytest.importorskip("beltrami.graph.ops.triton.product")
+        monkeypatch.setattr("beltrami.graph.row_chunks.LONGEST", 4)
         monkeypatch.setattr(product, "TILE", 16)
         monkeypatch.setattr(product, "WIDEST", 16)  # nineteen channels are two programs
-        monkeypatch.setattr(backend, "has_kernel", lambda _: True)
+        monkeypatch.setattr(dispatch, "has_kernel", lambda _: True)
         return "cuda" if torch.cuda.is_available() else "cpu"
     if request.param == "compiled":
         pytest.importorskip("numba")
-    monkeypatch.setattr(backend, "_has_numba", lambda: request.param == "compiled")
+    monkeypatch.setattr(dispatch, "_has_numba", lambda: request.param == "compiled")
     return "cpu"
 
 
@@ -126,7 +126,7 @@ def test_kernels_sum_shorter_numbers_in_single_precision(kernels: str, dtype: to
 
 
 def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = pytest.importorskip("beltrami.graph.ops.compiled")
+    compiled = pytest.importorskip("beltrami.graph.ops.numba")
     monkeypatch.setattr(compiled, "ENOUGH", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
     edges, a = crowd(), normal(1, 47)

@@ -16,14 +16,14 @@ def random_graph(seed: int, *, nodes: int = 12, edges: int = 14) -> Edges:
 
 
 def components_by_search(edges: Edges) -> int:
-    unseen, count = set(range(edges.num_nodes)), 0
-    while unseen:
-        reached = [unseen.pop()]
+    is_batched_or_captured, count = set(range(edges.num_nodes)), 0
+    while is_batched_or_captured:
+        reached = [is_batched_or_captured.pop()]
         while reached:
             node = reached.pop()
             near = {j for i, j in pairs(edges) if i == node} | {i for i, j in pairs(edges) if j == node}
-            reached += near & unseen
-            unseen -= near
+            reached += near & is_batched_or_captured
+            is_batched_or_captured -= near
         count += 1
     return count
 

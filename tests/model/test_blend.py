@@ -8,7 +8,7 @@ from torch import Tensor
 from toy import CLASSES, FEATURES, small_blend, two_cliques
 
 from beltrami.diffusivity import ExpKernel, RandomWalk
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.joint import Joint
 from beltrami.model import BLEND
 from beltrami.train import seeded
@@ -38,7 +38,7 @@ def sparsened(x: Tensor) -> Tensor:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
-@pytest.mark.parametrize("form", ["coo", "uncoalesced", "csr", "Sparse"])
+@pytest.mark.parametrize("form", ["coo", "uncoalesced", "csr", "SparseMatrix"])
 def test_sparse_inputs_of_every_form_give_what_dense_ones_do(form: str) -> None:
     x, pos = sparsened(TOY.x).double(), sparsened(TOY.pos).double()
     model = small_blend(positions=True).double().eval()
@@ -46,7 +46,7 @@ def test_sparse_inputs_of_every_form_give_what_dense_ones_do(form: str) -> None:
         "coo": lambda m: m.to_sparse_coo(),
         "uncoalesced": lambda m: torch.sparse_coo_tensor(*doubled(m), m.shape, check_invariants=True),
         "csr": lambda m: m.to_sparse_csr(),
-        "Sparse": Sparse.of,
+        "Sparse": SparseMatrix.of,
     }[form]
     assert torch.allclose(model(turn(x), TOY.edge_index, turn(pos)), model(x, TOY.edge_index, pos), atol=1e-12)
 
@@ -162,10 +162,10 @@ def with_nan(x: Tensor, row: int = 1) -> Tensor:
     [
         (with_nan(TOY.x), r"`x` holds 1 values that are NaN or infinite"),
         (with_nan(TOY.x).to_sparse_coo(), r"`x` holds 1 values that are NaN or infinite"),
-        (Sparse.of(with_nan(TOY.x)), r"`x` holds values that are NaN or infinite"),
+        (SparseMatrix.of(with_nan(TOY.x)), r"`x` holds values that are NaN or infinite"),
         (TOY.x / 0, r"`x` holds \d+ values that are NaN or infinite"),
         (TOY.x[:, :4], rf"`x` has 4 columns where {FEATURES} are expected"),
-        (Sparse.of(TOY.x[:, :4]), rf"`x` has shape \(20, 4\) where \(20, {FEATURES}\) is expected"),
+        (SparseMatrix.of(TOY.x[:, :4]), rf"`x` has shape \(20, 4\) where \(20, {FEATURES}\) is expected"),
         (TOY.x[:, 0], r"`x` must be a matrix \(nodes, channels\); got shape \(20,\)"),
         (torch.tensor(1.0), r"`x` must be a matrix \(nodes, channels\); got shape \(\)"),
         (TOY.x.long(), r"`x` must be floating point; got torch.int64. Try `x.float\(\)`"),
@@ -174,7 +174,7 @@ def with_nan(x: Tensor, row: int = 1) -> Tensor:
     ],
     ids=lambda value: "" if isinstance(value, str) else None,
 )
-def test_features_that_do_not_fit_are_refused(x: Tensor | Sparse, message: str) -> None:
+def test_features_that_do_not_fit_are_refused(x: Tensor | SparseMatrix, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small_blend()(x, TOY.edge_index)
 
@@ -207,12 +207,12 @@ def test_edges_that_do_not_fit_are_refused(edge_index: Tensor, message: str) -> 
         (None, r"has a position encoder phi: pass `pos`"),
         (TOY.pos[:, :2], r"`pos` has 2 columns where 3 are expected"),
         (TOY.pos[:7], r"`pos` has 7 rows where the graph has 20 nodes"),
-        (Sparse.of(TOY.pos[:7]), r"`pos` has shape \(7, 3\) where \(20, 3\) is expected"),
+        (SparseMatrix.of(TOY.pos[:7]), r"`pos` has shape \(7, 3\) where \(20, 3\) is expected"),
         (with_nan(TOY.pos), r"`pos` holds 1 values that are NaN"),
     ],
     ids=["missing", "columns", "rows", "sparse rows", "NaN"],
 )
-def test_positions_that_do_not_fit_are_refused(pos: Tensor | Sparse | None, message: str) -> None:
+def test_positions_that_do_not_fit_are_refused(pos: Tensor | SparseMatrix | None, message: str) -> None:
     model: BLEND = small_blend(positions=True)
     with pytest.raises(ValueError, match=message):
         model(TOY.x, TOY.edge_index, pos)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from beltrami.graph import Sparse
+from beltrami.graph import SparseMatrix
 from beltrami.model import Decoder, Encoder
 from beltrami.train import seeded
 
@@ -27,7 +27,7 @@ def half_zero() -> Tensor:
 def test_input_dropout_drops_nonzeros_and_scales_the_kept(sparse: bool) -> None:
     x, encoder = half_zero(), copier(20, dropout=0.5)
     with seeded(0):
-        out = encoder(Sparse.of(x) if sparse else x)
+        out = encoder(SparseMatrix.of(x) if sparse else x)
     kept = out != 0
     assert torch.equal(out[kept], 2 * x[kept])
     assert not bool(kept[x == 0].any())
@@ -37,14 +37,14 @@ def test_input_dropout_drops_nonzeros_and_scales_the_kept(sparse: bool) -> None:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_each_pass_drops_other_entries_until_evaluation(sparse: bool) -> None:
     x, encoder = half_zero(), copier(20, dropout=0.5)
-    given = Sparse.of(x) if sparse else x
+    given = SparseMatrix.of(x) if sparse else x
     with seeded(0):
         assert not torch.equal(encoder(given), encoder(given))
     assert torch.equal(encoder.eval()(given), x)
 
 
 def test_dropout_leaves_the_sparse_input_itself_alone() -> None:
-    given = Sparse.of(half_zero())
+    given = SparseMatrix.of(half_zero())
     before = given.values.clone()
     copier(20, dropout=0.9)(given)
     assert torch.equal(given.values, before)
@@ -54,7 +54,7 @@ def test_sparse_and_dense_inputs_send_the_same_gradient_to_the_weights() -> None
     with seeded(0):
         x, encoder = half_zero().double(), Encoder(20, 3).double()
     gradients = []
-    for given in (x, Sparse.of(x)):
+    for given in (x, SparseMatrix.of(x)):
         encoder.zero_grad()
         encoder(given).square().sum().backward()
         gradients.append([p.grad.clone() for p in encoder.parameters() if p.grad is not None])
@@ -73,7 +73,7 @@ def test_hidden_layer_is_rectified_dropped_and_mapped_again() -> None:
         torch.relu(nn.functional.linear(x, first.weight, first.bias)), last.weight, last.bias
     )
     assert torch.allclose(encoder.eval()(x), expected, atol=1e-4)
-    assert torch.allclose(encoder(Sparse.of(x)), expected, atol=1e-4)
+    assert torch.allclose(encoder(SparseMatrix.of(x)), expected, atol=1e-4)
     assert not torch.equal(encoder.train()(x), encoder(x))
     with pytest.raises(ValueError, match=r"Encoder needs a `hidden` layer of one channel or more; got 0"):
         Encoder(20, 3, hidden=0)

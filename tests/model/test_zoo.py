@@ -13,7 +13,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, GMMConv, TransformerC
 from torch_geometric.transforms import GDC
 
 from beltrami.diffusivity import Additive, Mixture, RandomWalk, ScaledDot
-from beltrami.flow import ChebyshevFlow, Flow, Held, LinearFlow, MessageFlow, MixedFlow, Scheduled
+from beltrami.flow import ChebyshevFlow, Flow, FrozenPositions, LinearFlow, MessageFlow, MixedFlow, TimeVarying
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Both, Edges
 from beltrami.joint import Joint
@@ -54,8 +54,8 @@ def built(make: Callable[[], Evolution]) -> Evolution:
 
 def layers_of(evolution: Evolution) -> list[Flow]:
     """The flows of its layers, in order."""
-    flow = evolution.flow.flow if isinstance(evolution.flow, Held) else evolution.flow
-    return list(flow.parts) if isinstance(flow, Scheduled) else [flow]
+    flow = evolution.flow.flow if isinstance(evolution.flow, FrozenPositions) else evolution.flow
+    return list(flow.parts) if isinstance(flow, TimeVarying) else [flow]
 
 
 def assert_same(found: Tensor, wanted: Tensor) -> None:

@@ -14,7 +14,7 @@ from toy import two_cliques
 from beltrami.data import Dataset
 from beltrami.graph import Edges
 from beltrami.position import DeepWalk, Walker
-from beltrami.position.quality import held_out, link_auc
+from beltrami.position.link_prediction import held_out, link_auc
 from beltrami.position.skipgram import SHARED, SkipGram
 
 

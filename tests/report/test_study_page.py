@@ -9,19 +9,19 @@ import pytest
 from rich.console import Console
 from study_lines import line
 
-from beltrami.experiment.effort import TRIED
-from beltrami.experiment.study import STUDIES, Line, Sample, plan, read_folder, tabulate
-from beltrami.experiment.study.pair import Pair, ratio
+from beltrami.config.search_count import TRIED
+from beltrami.lab.study import STUDIES, Record, Sample, plan, read_folder, tabulate
+from beltrami.lab.study.comparison import Comparison, ratio
+from beltrami.report.study.format import compared
 from beltrami.report.study.page import figures, page, write
 from beltrami.report.study.plot import plots
 from beltrami.report.study.terminal import studies, tables
 from beltrami.report.study.watch import Pace, Plain, watching
-from beltrami.report.study.words import compared
 
 ROOT = Path(__file__).parents[2]
 
 
-def some_lines() -> list[Line]:
+def some_lines() -> list[Record]:
     values = [("blend", 84.0), ("blend", 85.0), ("uniform", 83.0), ("uniform", 84.5)]
     found = [line(row, a, dataset="cora", split_seed=k % 2, seed=k % 2) for k, (row, a) in enumerate(values)]
     return [*found, line("blend", None, dataset="cora", split_seed=2, seed=2)]
@@ -65,8 +65,8 @@ def test_a_page_without_results_says_so() -> None:
 
 
 def test_ratios_are_told_as_ratios() -> None:
-    assert compared(Sample(3, 2.348, 0.1), Pair("a", "b", ratio), digits=4) == "2.35x [2.25, 2.45], n = 3"
-    assert compared(Sample(1, -0.5, None), Pair("a", "b"), digits=1) == "-0.5, n = 1"
+    assert compared(Sample(3, 2.348, 0.1), Comparison("a", "b", ratio), digits=4) == "2.35x [2.25, 2.45], n = 3"
+    assert compared(Sample(1, -0.5, None), Comparison("a", "b"), digits=1) == "-0.5, n = 1"
 
 
 def test_the_terminal_shows_the_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +96,7 @@ def test_the_list_names_every_study(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(re.search(rf"^{name}\b", out, flags=re.MULTILINE) for name in STUDIES)
 
 
-def curve(study: str) -> list[Line]:
+def curve(study: str) -> list[Record]:
     return [
         line(row.name, 80.0 + k + split, study=study, split_seed=split, seed=split)
         for k, row in enumerate(STUDIES[study].rows)
@@ -104,7 +104,7 @@ def curve(study: str) -> list[Line]:
     ]
 
 
-FIGURES: dict[str, Callable[[], dict[str, list[Line]]]] = {
+FIGURES: dict[str, Callable[[], dict[str, list[Record]]]] = {
     "random-paper": lambda: {"random": some_lines()},
     "steps-test-accuracy": lambda: {"steps": curve("steps")},
     "positions-test-accuracy": lambda: {"positions": curve("positions")},

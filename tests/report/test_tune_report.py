@@ -7,15 +7,15 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress as Bar
 
-from beltrami.experiment.study import Line
-from beltrami.experiment.tune import Progress, search_for
+from beltrami.lab.study import Record
+from beltrami.lab.tune import Progress, search_for
 from beltrami.report.study.watch import Pace
 from beltrami.report.tune import Live, Plain, found, outcome
 
 SEARCH = search_for("digits", "blend", splits=1)
 
 
-def over(number: int, validation: float, *, stopped: bool = False) -> Line:
+def over(number: int, validation: float, *, stopped: bool = False) -> Record:
     return SEARCH.line(number, Progress((validation,) * 10, 2.0, None if stopped else validation), stopped=stopped)
 
 

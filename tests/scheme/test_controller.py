@@ -27,7 +27,7 @@ from beltrami.scheme import (
     Stats,
     solve,
 )
-from beltrami.scheme.march import march
+from beltrami.scheme.loop import accepted_steps
 
 ONE = torch.ones(1, dtype=torch.float64)
 
@@ -42,7 +42,7 @@ def oscillate(t: float, y: Tensor) -> Tensor:
 
 def lengths(controller: Controller, end: float) -> list[float]:
     scheme = Scheme(Heun(), controller)
-    return [stride.t1 - stride.t0 for stride in march(decay, ONE, 0.0, end, scheme, Stats())]
+    return [stride.t1 - stride.t0 for stride in accepted_steps(decay, ONE, 0.0, end, scheme, Stats())]
 
 
 @pytest.mark.parametrize(("end", "dt", "steps"), [(1.0, 0.1, 10), (1.0, 0.3, 4), (0.2, 1.0, 1), (18.0, 1.0, 18)])

@@ -10,22 +10,32 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from beltrami.errors import SolverError
-from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Exponential, Linear, Pattern, Scheme, solve
-from beltrami.scheme.expansion import Chebyshev, Taylor
-from beltrami.scheme.series import expand, mean_norm
+from beltrami.scheme import (
+    PID,
+    RK4,
+    ConstantSteps,
+    Dopri5,
+    Exponential,
+    LinearVectorField,
+    Scheme,
+    SparsityPattern,
+    solve,
+)
+from beltrami.scheme.exponential.matrix_function import expand, mean_norm
+from beltrami.scheme.exponential.polynomial import Chebyshev, Taylor
 
 TIGHT = Exponential(rtol=0.0, atol=1e-12)
 N, D = 9, 2
 
 
-class Dense(Linear):
+class Dense(LinearVectorField):
     """alpha (B - I) y + b with B a dense matrix, which is also what gradients go to."""
 
     def __init__(self, b: Tensor, *, alpha: Tensor | None = None, source: Tensor | None = None, norm: float) -> None:
         self.a, self.alpha, self.source, self.norm = b, alpha, source, norm
 
     @property
-    def pattern(self) -> Pattern:
+    def pattern(self) -> SparsityPattern:
         return Full()
 
     def __call__(self, t: float, y: Tensor) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor
 from beltrami.data import Dataset
 from beltrami.data.synthetic import power_law
 from beltrami.diffusivity import RandomWalk
-from beltrami.graph import Edges, frontier
-from beltrami.graph.push import Engine, entries_above, largest_entries
+from beltrami.graph import Edges
+from beltrami.graph.pagerank import push_torch
+from beltrami.graph.pagerank.push import PushBackend, entries_above, largest_entries
 from beltrami.position import PPR
 from beltrami.stencil import Chain, Stencil, Symmetric, Threshold, TopK, Unweighted, digl
 
@@ -141,13 +142,13 @@ def test_refusals(make: Callable[[], object], message: str) -> None:
 TOP = 64
 
 
-def _engine(name: str) -> Engine:
-    if name == "frontier":
-        return frontier
+def _engine(name: str) -> PushBackend:
+    if name == "push_torch":
+        return push_torch
     pytest.importorskip("numba")
-    from beltrami.graph import compiled
+    from beltrami.graph.pagerank import push_numba
 
-    return compiled
+    return push_numba
 
 
 WAYS: dict[str, Callable[[Edges], Tensor]] = {
@@ -155,8 +156,8 @@ WAYS: dict[str, Callable[[Edges], Tensor]] = {
     "compiled": lambda edges: largest_entries(
         edges.with_loops(1.0), restart=0.05, top=TOP, engine=_engine("compiled")
     ).to_dense(),
-    "frontier": lambda edges: largest_entries(
-        edges.with_loops(1.0), restart=0.05, top=TOP, engine=_engine("frontier")
+    "push_torch": lambda edges: largest_entries(
+        edges.with_loops(1.0), restart=0.05, top=TOP, engine=_engine("push_torch")
     ).to_dense(),
 }
 
@@ -177,7 +178,7 @@ def around(edges: Edges, count: int) -> Edges:
 def test_cora_keeps_the_largest_entries_of_the_dense_inverse(real: Callable[[str], Dataset], way: str) -> None:
     data = real("cora")
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
-    edges = around(edges, 600) if way == "frontier" else edges  # which takes its time without a compiler
+    edges = around(edges, 600) if way == "push_torch" else edges  # which takes its time without a compiler
     exact, found = kernel(edges), WAYS[way](edges).double()
     overlap = overlap_with(exact, found)
     error = float((found - exact)[found > 0].abs().max())

@@ -14,12 +14,12 @@ from beltrami.stencil import (
     Charted,
     Complete,
     Isolated,
+    KeepStrongest,
     Loops,
     Radius,
-    Strongest,
     Symmetric,
+    TrainingOnly,
     Unweighted,
-    WhileTraining,
     neighbours,
 )
 
@@ -99,7 +99,7 @@ def test_complete_and_isolated_graphs() -> None:
 def test_strongest_edges_are_those_of_largest_weight_and_loops_stay() -> None:
     z, diffusivity = points(), Gaussian(Joint(2, 3), length=0.2).double()
     edges = Chain(KNN(6), Loops())(z, NONE)
-    kept = Strongest(0.5, diffusivity)(z, edges)
+    kept = KeepStrongest(0.5, diffusivity)(z, edges)
     a = dict(zip(map(tuple, edges.edge_index.T.tolist()), diffusivity(z, edges).tolist(), strict=True))
     others = {pair: value for pair, value in a.items() if pair[0] != pair[1]}
     strongest = sorted(others, key=lambda pair: -others[pair])[: len(others) // 2]
@@ -109,8 +109,8 @@ def test_strongest_edges_are_those_of_largest_weight_and_loops_stay() -> None:
 def test_edges_are_dropped_while_training_alone() -> None:
     z, diffusivity = points(), Gaussian(Joint(2, 3), length=0.2).double()
     edges = KNN(6)(z, NONE)
-    thinned = WhileTraining(Strongest(0.5, diffusivity), diffusivity)
-    assert pairs(thinned(z, edges)) == pairs(Strongest(0.5, diffusivity)(z, edges)) < pairs(edges)
+    thinned = TrainingOnly(KeepStrongest(0.5, diffusivity), diffusivity)
+    assert pairs(thinned(z, edges)) == pairs(KeepStrongest(0.5, diffusivity)(z, edges)) < pairs(edges)
     diffusivity.eval()
     assert thinned(z, edges) is edges
 
@@ -133,7 +133,7 @@ def test_neighbours_in_the_ball_are_found_from_logarithms_at_the_origin() -> Non
         (lambda: KNN(2, metric=PoincareBall())(10 * points(), NONE), "inside the space"),
         (lambda: Radius(0.0), "positive, finite `r`"),
         (lambda: Radius(1.0, limit=0), "`limit` at least 1"),
-        (lambda: Strongest(0.0, Gaussian(Joint(2, 3))), "`share` above 0"),
+        (lambda: KeepStrongest(0.0, Gaussian(Joint(2, 3))), "`share` above 0"),
     ],
 )
 def test_refusals(make: object, message: str) -> None:

@@ -13,11 +13,11 @@ from toy import small_blend, two_cliques
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import BLEND
-from beltrami.train import Crew, Fit, Horizon, Training, fit
+from beltrami.train import Crew, Fit, TimeGrid, Training, fit
 
 TOY = two_cliques()
 NOISY = (TOY.x + 2 * torch.randn(TOY.x.shape, generator=torch.Generator().manual_seed(1))).double()
-SENT = Training(8, partial(torch.optim.Adam, lr=0.03), horizon=Horizon(2.0, 4), look_every=3)
+SENT = Training(8, partial(torch.optim.Adam, lr=0.03), horizon=TimeGrid(2.0, 4), look_every=3)
 
 
 def models(count: int, *, dropout: float = 0.0) -> list[BLEND]:

@@ -12,18 +12,19 @@ from beltrami.data import Split
 from beltrami.diffusivity import Cosine, ExpKernel, RandomWalk
 from beltrami.errors import SolverError
 from beltrami.flow import JacobianNorm, Kinetic
-from beltrami.graph import Both, Columns, squareplus
-from beltrami.graph.ops import backend
+from beltrami.graph import Both, Columns, squareplus_link
+from beltrami.graph.ops import dispatch
 from beltrami.joint import Joint
 from beltrami.model import BLEND
-from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping, side_by_side
+from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping
+from beltrami.scheme.exponential import batched
 from beltrami.stencil import KNN
-from beltrami.train import Consistency, Fit, Horizon, Training, fit, fit_many, seeded
+from beltrami.train import Consistency, Fit, TimeGrid, Training, fit, fit_many, seeded
 
 TOY = two_cliques()
 NOISY = (TOY.x + 2 * torch.randn(TOY.x.shape, generator=torch.Generator().manual_seed(1))).double()
 RUNS = 5
-TRAINING = Training(8, lambda groups: torch.optim.Adam(groups, lr=0.03), horizon=Horizon(2.0, 4), look_every=3)
+TRAINING = Training(8, lambda groups: torch.optim.Adam(groups, lr=0.03), horizon=TimeGrid(2.0, 4), look_every=3)
 
 
 def models(count: int = RUNS, **options: Any) -> list[BLEND]:
@@ -90,7 +91,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "batch norm": {"batch_norm": True},
     "loops": {"loops": True},
     "uniform": {"diffusivity": lambda: RandomWalk(Both())},
-    "cosine": {"diffusivity": lambda: Cosine(8, 8, heads=4, normalise=Both(squareplus))},
+    "cosine": {"diffusivity": lambda: Cosine(8, 8, heads=4, normalise=Both(squareplus_link))},
     "kernel": {"diffusivity": lambda: ExpKernel(JOINT, 8, heads=2), "positions": True},
     "costs": {"costs": (Kinetic(0.1),)},
     "exponential": {"scheme": SUM, "dropout": 0.3},
@@ -103,8 +104,8 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "side by side"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_side_by_side_is_one_by_one(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "apart", lambda x: apart)  # as on a CPU, and as on a GPU
-    monkeypatch.setattr(side_by_side, "apart", lambda y: apart)
+    monkeypatch.setattr(dispatch, "apart", lambda x: apart)  # as on a CPU, and as on a GPU
+    monkeypatch.setattr(batched, "apart", lambda y: apart)
     alone, together = both_ways(TRAINING, **KINDS[kind])
     assert_same(alone, together, scheme=KINDS[kind].get("scheme"))
     assert len({one.best.minus_loss for one, _ in alone}) == RUNS  # they are different runs
@@ -119,9 +120,9 @@ def test_side_by_side_is_one_by_one(kind: str, apart: bool, monkeypatch: pytest.
         {"weight_decay": 0.1, "attention_decay": 0.01},
         {"optimiser": lambda groups: torch.optim.Adamax(groups, lr=0.03)},
         {"optimiser": lambda groups: torch.optim.RMSprop(groups, lr=0.003)},
-        {"adopt": 2},
+        {"self_training": 2},
     ],
-    ids=["average", "consistency", "ramp", "decay", "adamax", "rmsprop", "adopt"],
+    ids=["average", "consistency", "ramp", "decay", "adamax", "rmsprop", "self_training"],
 )
 def test_training_of_every_kind_is_the_same(change: dict[str, Any]) -> None:
     assert_same(*both_ways(replace(TRAINING, **change), dropout=0.3))

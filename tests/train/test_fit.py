@@ -11,11 +11,11 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.flow import Kinetic
 from beltrami.model import BLEND
-from beltrami.train import Epoch, Fit, Horizon, Training, count_parameters, fit, predict, read_test, seeded, validate
+from beltrami.train import Epoch, Fit, TimeGrid, Training, count_parameters, fit, predict, read_test, seeded, validate
 from beltrami.train.fit import parameter_groups
 
 TOY = two_cliques()
-AT_END = Horizon(multiple=1.0)
+AT_END = TimeGrid(multiple=1.0)
 NONE = torch.zeros(len(TOY.y), dtype=torch.bool)
 
 
@@ -51,7 +51,7 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 @pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "live"])
 def test_two_cliques_are_learned_from_two_labels_each(frozen: bool) -> None:
     model, log = small_blend(frozen=frozen), list[Epoch]()
-    found = fitted(model, Training(20, adam, horizon=Horizon(2.0, 4)), log=log)
+    found = fitted(model, Training(20, adam, horizon=TimeGrid(2.0, 4)), log=log)
     assert log[-1].loss < 0.5 * log[0].loss
     logits = predict(model, model.prepare(TOY.x, TOY.edge_index), time=found.best.time)
     assert found.best.accuracy == 1
@@ -60,7 +60,7 @@ def test_two_cliques_are_learned_from_two_labels_each(frozen: bool) -> None:
 
 def test_each_epoch_is_told_with_what_is_known_after_it() -> None:
     log: list[Epoch] = []
-    found = fitted(small_blend(), Training(7, adam, horizon=Horizon(2.0, 4), look_every=3), log=log)
+    found = fitted(small_blend(), Training(7, adam, horizon=TimeGrid(2.0, 4), look_every=3), log=log)
     assert [epoch.number for epoch in log] == list(range(1, 8))
     assert all(0 <= epoch.val_accuracy <= epoch.best.accuracy <= 1 for epoch in log)
     assert [epoch.best for epoch in log] == sorted(epoch.best for epoch in log)
@@ -123,7 +123,7 @@ def test_every_epoch_trains_with_dropout() -> None:
 
 
 def test_terminal_time_is_chosen_along_the_horizon_of_the_weights_kept() -> None:
-    model, horizon = small_blend(), Horizon(3.0, 4)
+    model, horizon = small_blend(), TimeGrid(3.0, 4)
     found = fitted(model, Training(3, adam, horizon=horizon, look_every=50))
     inputs = model.prepare(TOY.x, TOY.edge_index)
     assert found.best == validate(model, inputs, TOY.y, TOY.split, horizon=horizon)
@@ -195,7 +195,7 @@ def test_labels_of_test_nodes_are_not_read(wrong: int) -> None:
     results = []
     for y in (TOY.y, spoilt):
         model = small_blend()
-        found = fitted(model, Training(5, adam, horizon=Horizon(2.0, 4)), y=y)
+        found = fitted(model, Training(5, adam, horizon=TimeGrid(2.0, 4)), y=y)
         results.append((replace(found, seconds=0.0), weights_of(model)))
     assert results[0][0] == results[1][0]
     assert same(results[0][1], results[1][1])

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from toy import small_blend, two_cliques
 
 from beltrami.model import Dropout
-from beltrami.train import Consistency, Descent, objective, seeded
+from beltrami.train import Consistency, LossStep, objective, seeded
 
 TOY = two_cliques()
 NODES = TOY.split.train.nonzero()[:, 0]
@@ -69,10 +69,10 @@ def test_labels_outside_the_training_nodes_are_never_read() -> None:
     hidden[~TOY.split.train] = -7
     consistency = Consistency(1.0, 2)
     with seeded(3):
-        seen = Descent(model, inputs, TOY.y, TOY.split.train, consistency)()
+        seen = LossStep(model, inputs, TOY.y, TOY.split.train, consistency)()
     with seeded(3):
-        unseen = Descent(model, inputs, hidden, TOY.split.train, consistency)()
-    assert torch.equal(seen, unseen)
+        is_batched_or_captured = LossStep(model, inputs, hidden, TOY.split.train, consistency)()
+    assert torch.equal(seen, is_batched_or_captured)
 
 
 def test_passes_come_to_agree_where_consistency_is_asked_for() -> None:
@@ -80,7 +80,7 @@ def test_passes_come_to_agree_where_consistency_is_asked_for() -> None:
     for weight in (0.0, 5.0):
         model = small_blend(dropout=0.5).train()
         inputs = model.prepare(TOY.x, TOY.edge_index)
-        descend = Descent(model, inputs, TOY.y, TOY.split.train, Consistency(weight, 2))
+        descend = LossStep(model, inputs, TOY.y, TOY.split.train, Consistency(weight, 2))
         optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
         for _ in range(30):
             descend()
@@ -101,7 +101,7 @@ def test_the_weight_rises_over_the_ramp() -> None:
     for epoch in (1, 4):
         for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
             dropout.calls.zero_()  # the same masks again
-        descend = Descent(model, inputs, TOY.y, TOY.split.train, Consistency(2.0, 2, ramp=4))
+        descend = LossStep(model, inputs, TOY.y, TOY.split.train, Consistency(2.0, 2, ramp=4))
         descend.begin(epoch)
         losses.append(float(descend()))
     for dropout in (module for module in model.modules() if isinstance(module, Dropout)):

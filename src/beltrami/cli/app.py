@@ -9,8 +9,8 @@ import typer
 
 from beltrami.cli.bench import bench
 from beltrami.cli.denoise import denoise
+from beltrami.cli.encode_rewire import encode, rewire
 from beltrami.cli.option import Device, check_device, check_folder
-from beltrami.cli.space import encode, rewire
 from beltrami.cli.study import study
 from beltrami.cli.tune import tune
 from beltrami.cli.zoo import zoo
@@ -83,25 +83,25 @@ def train(
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
     - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
-    from beltrami.experiment import check_settings, override, pin, pose, run, save_run
-    from beltrami.experiment import recipe as recipe_for
-    from beltrami.experiment.build import build_training
+    from beltrami.config import check_settings, load_recipe, override, resolve_files
+    from beltrami.config.build import build_training
     from beltrami.report.terminal import downloading, summary, training
+    from beltrami.run import load_problem, run_config, save_run
 
     where = check_device(device)
-    config = override(recipe_for(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
+    config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)
-    config = pin(config)
+    config = resolve_files(config)
     folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
     check_folder(folder)
     with downloading() as progress:
-        problem = pose(config, device=where, progress=progress)
+        problem = load_problem(config, device=where, progress=progress)
     with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
-        result, model = run(config, device=where, problem=problem, on_epoch=on_epoch)
+        result, model = run_config(config, device=where, problem=problem, on_epoch=on_epoch)
     save_run(folder, config, result, model)
     rival = None
     if compare:
-        from beltrami.experiment.compare import label_spreading
+        from beltrami.lab.label_spreading import label_spreading
 
         rival = label_spreading(problem.dataset, problem.split)
     summary(result, folder=folder, label_spreading=rival)
@@ -113,8 +113,8 @@ def evaluate(
     device: Device = "cpu",
 ) -> None:
     """Read a trained model back and print its accuracy beside the one that was recorded."""
-    from beltrami.experiment import evaluate_run
     from beltrami.report.terminal import evaluation
+    from beltrami.run import evaluate_run
 
     result, val, test = evaluate_run(folder, device=check_device(device))
     evaluation(result, val_accuracy=val, test_accuracy=test)

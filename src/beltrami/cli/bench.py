@@ -46,8 +46,8 @@ def bench(
     """
     import torch
 
-    from beltrami.bench import SIZES
-    from beltrami.bench import bench as run
+    from beltrami.lab.bench import SIZES
+    from beltrami.lab.bench import bench as run
     from beltrami.report.bench import measurements
     from beltrami.train import write_atomically
 

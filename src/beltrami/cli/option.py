@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from beltrami.experiment.share import Share
+    from beltrami.lab.resources import Resources
 
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
 Component = Annotated[
@@ -33,11 +33,11 @@ def check_device(name: str) -> str:
     return name
 
 
-def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Share":
+def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Resources":
     """What a trial or a batch gets of a cluster; a device is missed here where this machine is the cluster."""
-    from beltrami.experiment.share import LOCAL, Share
+    from beltrami.lab.resources import LOCAL, Resources
 
-    share = Share.asked(unit, device=device, cpus=cpus, gpus=gpus)
+    share = Resources.asked(unit, device=device, cpus=cpus, gpus=gpus)
     if address == LOCAL:
         check_device(device)
     return share

@@ -11,8 +11,8 @@ import typer
 from beltrami.cli.option import Device, check_device, check_folder, needs_ray, share_of
 
 if TYPE_CHECKING:
-    from beltrami.experiment.study import Ledger, Place, Task
-    from beltrami.experiment.study.work import Work
+    from beltrami.lab.study import Executor, PlannedRun, RecordLog
+    from beltrami.lab.study.work import Work
 
 NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
 
@@ -89,7 +89,17 @@ def study(
 
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
-    from beltrami.experiment.study import STUDIES, Here, Ledger, Place, borrow, plan, read_lines, study_named, tabulate
+    from beltrami.lab.study import (
+        STUDIES,
+        Executor,
+        LocalExecutor,
+        RecordLog,
+        plan,
+        read_lines,
+        reuse,
+        study_named,
+        tabulate,
+    )
     from beltrami.report.study.terminal import studies, tables
 
     if name is None:
@@ -104,7 +114,7 @@ def study(
         tables(tabulate(chosen, found), path=path)
         return
     if address is None and cpus_per_batch is None and gpus_per_batch is None:
-        place: Place = Here(chosen.work, check_device(device))
+        place: Executor = LocalExecutor(chosen.work, check_device(device))
     else:
         place = _fleet(chosen.work, device, cpus=cpus_per_batch, gpus=gpus_per_batch, address=address or "local")
     tasks = plan(
@@ -116,27 +126,27 @@ def study(
         settings=settings or [],
     )
     check_folder(out)
-    with Ledger(path, resume=resume) as ledger:
-        borrow(chosen, tasks, ledger)
+    with RecordLog(path, resume=resume) as ledger:
+        reuse(chosen, tasks, ledger)
         _carry_out(place, tasks, ledger, together=together)
         tables(tabulate(chosen, ledger.lines), path=path)
 
 
-def _fleet(work: "Work", device: str, *, cpus: float | None, gpus: float | None, address: str) -> "Place":
+def _fleet(work: "Work", device: str, *, cpus: float | None, gpus: float | None, address: str) -> "Executor":
     """The processes of a cluster, where Ray is installed."""
     share = share_of("batch", device=device, cpus=cpus, gpus=gpus, address=address)
     try:
-        from beltrami.experiment.cluster import Cluster
-        from beltrami.experiment.study.fleet import Fleet
+        from beltrami.lab.ray_cluster import Cluster
+        from beltrami.lab.study.ray_executor import RayExecutor
     except ImportError as error:
         raise needs_ray("beltrami study --address", error) from None
-    return Fleet(work, Cluster(share, address=address))
+    return RayExecutor(work, Cluster(share, address=address))
 
 
-def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, together: int | None) -> None:
+def _carry_out(place: "Executor", tasks: "list[PlannedRun]", ledger: "RecordLog", *, together: int | None) -> None:
     """Do what is not done; one who interrupts is told how to go on."""
     from beltrami.data import load
-    from beltrami.experiment.study import conduct, pending
+    from beltrami.lab.study import pending, run_study
     from beltrami.report.study.watch import watching
     from beltrami.report.terminal import downloading
 
@@ -148,7 +158,7 @@ def _carry_out(place: "Place", tasks: "list[Task]", ledger: "Ledger", *, togethe
             load(dataset, progress=progress)  # what is not at hand is missed now, not after hours
     try:
         with place, watching(len(todo), name=ledger.path.stem) as watch:
-            conduct(place, todo, ledger, together=together, watch=watch)
+            run_study(place, todo, ledger, together=together, watch=watch)
     except KeyboardInterrupt:
         ledger.read_again()
         left = len(pending(tasks, ledger))

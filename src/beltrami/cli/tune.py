@@ -10,10 +10,10 @@ import typer
 from beltrami.cli.option import Device, check_folder, needs_ray, share_of
 
 if TYPE_CHECKING:
-    from beltrami.experiment.share import Share
-    from beltrami.experiment.study import Ledger
-    from beltrami.experiment.tune import Search
-    from beltrami.experiment.tune.engine import Engine
+    from beltrami.lab.resources import Resources
+    from beltrami.lab.study import RecordLog
+    from beltrami.lab.tune import Search
+    from beltrami.lab.tune.ray_backend import RayBackend
 
 
 def tune(
@@ -63,8 +63,8 @@ def tune(
 
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`
     """
-    from beltrami.experiment.study import Ledger
-    from beltrami.experiment.tune import search_for
+    from beltrami.lab.study import RecordLog
+    from beltrami.lab.tune import search_for
 
     if trials < 1:
         raise ValueError(f"`--trials` needs at least 1; got {trials}.")
@@ -73,35 +73,35 @@ def tune(
     share = share_of("trial", device=device, cpus=cpus_per_trial, gpus=gpus_per_trial, address=address)
     engine = _engine(share, address)
     check_folder(folder)
-    with Ledger(folder / "trials.jsonl", resume=resume) as ledger:
+    with RecordLog(folder / "trials.jsonl", resume=resume) as ledger:
         todo = search.pending(trials, ledger.lines)
         if todo:
             _carry_out(search, todo, ledger, engine)
         _conclude(search, ledger, folder / "best.json")
 
 
-def _engine(share: "Share", address: str) -> "Engine":
+def _engine(share: "Resources", address: str) -> "RayBackend":
     """Ray Tune, where it is installed."""
     try:
-        from beltrami.experiment.cluster import Cluster
-        from beltrami.experiment.tune.engine import Engine
+        from beltrami.lab.ray_cluster import Cluster
+        from beltrami.lab.tune.ray_backend import RayBackend
     except ImportError as error:
         raise needs_ray("beltrami tune", error) from None
-    return Engine(Cluster(share, address=address))
+    return RayBackend(Cluster(share, address=address))
 
 
-def _carry_out(search: "Search", todo: list[int], ledger: "Ledger", engine: "Engine") -> None:
+def _carry_out(search: "Search", todo: list[int], ledger: "RecordLog", engine: "RayBackend") -> None:
     """Do what is not done; one who interrupts is told how to go on."""
-    from beltrami.experiment import pose
-    from beltrami.experiment.tune import Clerk
+    from beltrami.lab.tune import Scheduler
     from beltrami.report.terminal import downloading
     from beltrami.report.tune import searching
+    from beltrami.run import load_problem
 
     with downloading() as progress:
-        pose(search.base, progress=progress)  # what is not at hand is missed now, and positions are found once
+        load_problem(search.base, progress=progress)  # what is not at hand is missed now, and positions are found once
     try:
         with engine.cluster, searching(len(todo), title=f"{search.base.dataset} / {search.base.recipe}") as watch:
-            engine.run(todo, Clerk(search, ledger, watch))
+            engine.run(todo, Scheduler(search, ledger, watch))
     except KeyboardInterrupt:
         command = shlex.join(["beltrami", *sys.argv[1:], *([] if "--resume" in sys.argv else ["--resume"])])
         over = len(ledger.done())
@@ -109,7 +109,7 @@ def _carry_out(search: "Search", todo: list[int], ledger: "Ledger", engine: "Eng
         raise typer.Exit(130) from None
 
 
-def _conclude(search: "Search", ledger: "Ledger", path: Path) -> None:
+def _conclude(search: "Search", ledger: "RecordLog", path: Path) -> None:
     from beltrami.errors import DataError
     from beltrami.report.tune import found
     from beltrami.train import write_atomically

@@ -1,13 +1,13 @@
 """Diffusivities: how strongly each edge diffuses."""
 
 from beltrami.diffusivity.additive import Additive
-from beltrami.diffusivity.angle import Angle
 from beltrami.diffusivity.base import Diffusivity, EdgeWeights, Paired, Start, constant, xavier
 from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
 from beltrami.diffusivity.fixed import RandomWalk
 from beltrami.diffusivity.gaussian import Gaussian
 from beltrami.diffusivity.kernel import ExpKernel
 from beltrami.diffusivity.mixture import Mixture
+from beltrami.diffusivity.scalar_cosine import ScalarCosine
 from beltrami.diffusivity.variational import Variational
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "Gaussian",
     "Mixture",
     "Additive",
-    "Angle",
+    "ScalarCosine",
     "RandomWalk",
     "Variational",
     "Start",

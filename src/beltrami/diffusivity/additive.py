@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from beltrami.diffusivity.base import Paired, Start, xavier
-from beltrami.graph import Edges, Leaky, Normaliser, Pair, spread
+from beltrami.graph import Edges, Leaky, Normaliser, PairScore, spread
 
 
 class Additive(Paired):
@@ -49,10 +49,10 @@ class Additive(Paired):
         received, sent = self._ends(z)
         return F.leaky_relu(spread(received, edges) + spread(sent, edges, senders=True), self.slope)
 
-    def pair(self, z: Tensor) -> Pair:
+    def pair(self, z: Tensor) -> PairScore:
         received, sent = self._ends(z)
         one = torch.ones_like(sent)
-        return Pair(torch.stack((received, one), dim=-1), torch.stack((one, sent), dim=-1), Leaky(self.slope))
+        return PairScore(torch.stack((received, one), dim=-1), torch.stack((one, sent), dim=-1), Leaky(self.slope))
 
     def _ends(self, z: Tensor) -> tuple[Tensor, Tensor]:
         projected = self.project(z).unflatten(-1, (self.receiver.shape[0], -1))  # (n, h, k)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from beltrami.graph import Edges, Normaliser, Pair, Rows, edge_dot, spread
+from beltrami.graph import Edges, Normaliser, PairScore, Rows, edge_dot, spread
 
 Start = Callable[[Tensor], Tensor]
 
@@ -87,7 +87,7 @@ class Paired(Diffusivity):
     """
 
     @abstractmethod
-    def pair(self, z: Tensor) -> Pair | None:
+    def pair(self, z: Tensor) -> PairScore | None:
         """p, q and f at the state ``z`` (n, d), such that theirs is :meth:`score`; None without such a form."""
 
 

@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from beltrami.diffusivity.base import Paired, Projection, Start, xavier
-from beltrami.graph import Edges, Normaliser, Pair, edge_dot
+from beltrami.graph import Edges, Normaliser, PairScore, edge_dot
 
 
 class ScaledDot(Paired):
@@ -43,9 +43,9 @@ class ScaledDot(Paired):
         key, query = self.project(z)
         return edge_dot(key, query, edges) / self.d_k
 
-    def pair(self, z: Tensor) -> Pair:
+    def pair(self, z: Tensor) -> PairScore:
         key, query = self.project(z)
-        return Pair(key / self.d_k, query)
+        return PairScore(key / self.d_k, query)
 
 
 class Cosine(Paired):
@@ -78,9 +78,9 @@ class Cosine(Paired):
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         return self.pair(z).score(edges)
 
-    def pair(self, z: Tensor) -> Pair:
+    def pair(self, z: Tensor) -> PairScore:
         key, query = self.project(z)
-        return Pair(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
 
 
 class Pearson(Paired):
@@ -116,6 +116,6 @@ class Pearson(Paired):
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         return self.pair(z).score(edges)
 
-    def pair(self, z: Tensor) -> Pair:
+    def pair(self, z: Tensor) -> PairScore:
         key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
-        return Pair(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from beltrami.diffusivity.base import Paired, edge_distance2
 from beltrami.geometry import Euclidean, Metric
-from beltrami.graph import Edges, Normaliser, Pair, spread, squared_distance
+from beltrami.graph import Edges, Normaliser, PairScore, spread, squared_distance
 from beltrami.joint import Joint
 
 
@@ -57,7 +57,7 @@ class Gaussian(Paired):
             score = score - 0.5 * apart2 * torch.exp(-2 * self.log_length_x)
         return score
 
-    def pair(self, z: Tensor) -> Pair | None:
+    def pair(self, z: Tensor) -> PairScore | None:
         """Of one head in flat space; with more, the distances are the same for all of them and best taken once."""
         lengths = [log for log in (self.log_length_u, self.log_length_x) if log is not None]
         if not isinstance(self.metric, Euclidean) or len(lengths[0]) > 1:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.diffusivity.base import Paired, Projection, Start, edge_distance2, xavier
-from beltrami.graph import Edges, Normaliser, Pair, exponential, squared_distance
+from beltrami.graph import Edges, Normaliser, PairScore, exponential, squared_distance
 from beltrami.joint import Joint
 
 
@@ -59,7 +59,7 @@ class ExpKernel(Paired):
             exponent = exponent + 2 * self.log_sigma[name] - distance2 / (2 * torch.exp(2 * self.log_length[name]))
         return torch.exp(exponent)
 
-    def pair(self, z: Tensor) -> Pair:
+    def pair(self, z: Tensor) -> PairScore:
         coordinates = dict(zip("ux", self.joint.split(z), strict=True))
         keys, queries = [], []
         for name, project in self.project.items():

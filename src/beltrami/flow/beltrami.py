@@ -11,10 +11,10 @@ from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.source import Rate, Source
 from beltrami.graph import Edges, aggregate, attend
 from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
-from beltrami.scheme import Linear, Pattern
+from beltrami.scheme import LinearVectorField, SparsityPattern
 
 
-class LinearField(VectorField, Linear):
+class LinearField(VectorField, LinearVectorField):
     r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
 
     Nodes that A has no edge for stand still: as a ``Linear`` field its B is A, with a one for each of them.
@@ -67,7 +67,7 @@ class LinearField(VectorField, Linear):
 
 
 @dataclass(frozen=True)
-class LinearPattern(Pattern):
+class LinearPattern(SparsityPattern):
     """The graph of many linear fields, and its nodes that stand still, (n, 1) or None."""
 
     edges: Edges

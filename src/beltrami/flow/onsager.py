@@ -23,7 +23,7 @@ class OnsagerFlow(_Mixing):
 
     The flow within is Q(Z) Z, live or frozen. W begins as the identity, at which this is that flow, and is free to
     become anything: where it has eigenvalues of negative real part the diffusion runs backwards in their channels.
-    For W(t), see :class:`Scheduled`.
+    For W(t), see :class:`TimeVarying`.
 
     Args:
         flow: Q(Z) Z.

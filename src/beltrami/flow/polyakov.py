@@ -89,7 +89,7 @@ class PolyakovFlow(Flow):
     starts at :math:`\alpha S[Z(0)]` and both of its terms are at least zero, the action never exceeds that of the
     start either, though with an attachment it may rise on the way.
 
-    In discrete time ``Descent`` keeps the promise. Nobody need look where the action is concave in the squared
+    In discrete time ``EnergyDecreasing`` keeps the promise. Nobody need look where the action is concave in the squared
     distances and at most that of the constant family, as for every family here but ``Gauss``: then it lies below the
     quadratic form of the weights frozen at the step's beginning, which touches it there. With ``mass=degree`` that has
     no curvature above :math:`4 \alpha`, so that explicit Euler steps of :math:`2 / (4 \alpha + \lambda)` or less do not

@@ -2,14 +2,14 @@
 
 from beltrami.graph.calculus import divergence, gradient, laplacian
 from beltrami.graph.edges import Edges
-from beltrami.graph.matrix import Sparse
-from beltrami.graph.normalise import Both, Columns, Link, Normaliser, Rows, softmax, squareplus
+from beltrami.graph.normalise import Both, Columns, Link, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.graph.ops import aggregate, collect, edge_dot, spread
-from beltrami.graph.ops.attention import Leaky, Pair, attend, exponential, identity, squared_distance
+from beltrami.graph.ops.attention import Leaky, PairScore, attend, exponential, identity, squared_distance
+from beltrami.graph.sparse_matrix import SparseMatrix
 
 __all__ = [
     "Edges",
-    "Sparse",
+    "SparseMatrix",
     "gradient",
     "divergence",
     "laplacian",
@@ -22,9 +22,9 @@ __all__ = [
     "Columns",
     "Both",
     "Link",
-    "softmax",
-    "squareplus",
-    "Pair",
+    "softmax_link",
+    "squareplus_link",
+    "PairScore",
     "attend",
     "identity",
     "exponential",

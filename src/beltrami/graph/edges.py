@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.errors import check_graph
-from beltrami.graph.pieces import Pieces, cut, longest_of
+from beltrami.graph.row_chunks import RowChunks, cut, longest_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Compressed:
         return rows.repeat_interleave(counts, output_size=len(self.index))
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> RowChunks:
         """The rows cut into pieces of bounded length, for kernels that work on many at a time."""
         return cut(self.ptr, longest=longest_of(len(self.index)))
 

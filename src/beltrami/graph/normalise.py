@@ -22,12 +22,12 @@ Link = Callable[[Tensor], Tensor]
 _IDLE: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
 
 
-def softmax(score: Tensor) -> Tensor:
+def softmax_link(score: Tensor) -> Tensor:
     r"""Logarithm of the softmax's weight :math:`e^s`: the score itself."""
     return score
 
 
-def squareplus(score: Tensor) -> Tensor:
+def squareplus_link(score: Tensor) -> Tensor:
     r"""Logarithm of squareplus, :math:`\tfrac12 (s + \sqrt{s^2 + 4})`, on the raw score: no maximum is subtracted.
 
     Its gradient tends to one for large scores, so that no edge comes to dominate.
@@ -52,7 +52,7 @@ class Normaliser(ABC):
 
     norm: ClassVar[float]
 
-    def __init__(self, link: Link = softmax) -> None:
+    def __init__(self, link: Link = softmax_link) -> None:
         self.link = link
 
     def __call__(self, score: Tensor, edges: Edges) -> Tensor:

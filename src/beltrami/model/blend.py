@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.flow import Cost
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.classifier import Classifier, Inputs, Output, checked, checked_edges
 from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.dropout import Dropout
@@ -30,7 +30,7 @@ class BLEND(Classifier):
 
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
-        sparse. In a loop, build ``Edges`` and ``Sparse`` once and pass them instead.
+        sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
     def __init__(
@@ -57,19 +57,21 @@ class BLEND(Classifier):
         return self.evolution.time
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         moving = self.rewires or self.evolution.remesh is not None
-        return self.evolution.scheme.waits or moving or bool(self.costs)
+        return self.evolution.scheme.synchronises or moving or bool(self.costs)
 
     @property
     def rewires(self) -> bool:
-        return self.evolution.stencil.waits
+        return self.evolution.stencil.synchronises
 
     @property
     def costs(self) -> Sequence[Cost]:
         return self.evolution.costs
 
-    def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
+    def prepare(
+        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
+    ) -> Inputs:
         x = checked(x, "x", columns=self.psi.linear.in_features)
         n = x.shape[0]
         edges = checked_edges(edge_index, num_nodes=n)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from beltrami.errors import check_matrix
 from beltrami.flow import Cost
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.scheme import Stats
 
 
@@ -17,9 +17,9 @@ from beltrami.scheme import Stats
 class Inputs:
     """What a model runs on, checked: features (n, f) and positions (n, p), dense or sparse, and the graph."""
 
-    x: Tensor | Sparse
+    x: Tensor | SparseMatrix
     edges: Edges
-    pos: Tensor | Sparse | None = None
+    pos: Tensor | SparseMatrix | None = None
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,12 @@ class Classifier(nn.Module, ABC):
 
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
-        sparse. In a loop, build ``Edges`` and ``Sparse`` once and pass them instead.
+        sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
-    def forward(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
+    ) -> Tensor:
         return self.run(self.prepare(x, edge_index, pos)).logits
 
     @property
@@ -59,7 +61,7 @@ class Classifier(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         """Whether a training step waits for the device before its end; one that does not can be recorded."""
 
     @property
@@ -73,7 +75,9 @@ class Classifier(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
+    def prepare(
+        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
+    ) -> Inputs:
         """Check the inputs and bring them into the form of the hot path: do it once before a loop over :meth:`run`."""
 
     @abstractmethod
@@ -93,9 +97,9 @@ class Classifier(nn.Module, ABC):
         """How far the learned weights of the edges are from uniform; 0 for exactly uniform, or none learned."""
 
 
-def checked(x: Tensor | Sparse, name: str, *, columns: int, rows: int | None = None) -> Tensor | Sparse:
-    """An input of a model, refused where its shape or a value is none to work with; sparse layouts as ``Sparse``."""
-    if isinstance(x, Sparse):
+def checked(x: Tensor | SparseMatrix, name: str, *, columns: int, rows: int | None = None) -> Tensor | SparseMatrix:
+    """An input of a model, its shape and values checked; sparse layouts become ``SparseMatrix``."""
+    if isinstance(x, SparseMatrix):
         expected = (x.shape[0] if rows is None else rows, columns)
         if x.shape != expected:
             raise ValueError(f"`{name}` has shape {x.shape} where {expected} is expected.")
@@ -103,7 +107,7 @@ def checked(x: Tensor | Sparse, name: str, *, columns: int, rows: int | None = N
             raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
         return x
     check_matrix(x, name=name, rows=rows, columns=columns)
-    return x if x.layout == torch.strided else Sparse.of(x)
+    return x if x.layout == torch.strided else SparseMatrix.of(x)
 
 
 def checked_edges(edge_index: Tensor | Edges, *, num_nodes: int) -> Edges:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from beltrami.graph import Sparse
+from beltrami.graph import SparseMatrix
 from beltrami.model.dropout import Dropout
 
 
@@ -18,7 +18,7 @@ class Encoder(nn.Module):
         bias: whether the linear map on the input adds a constant.
 
     Shapes:
-        (n, channels), dense or :class:`Sparse` -> (n, out_channels).
+        (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class Encoder(nn.Module):
         if hidden is not None:
             self.second = nn.Sequential(nn.ReLU(), Dropout(dropout), nn.Linear(hidden, out_channels))
 
-    def forward(self, x: Tensor | Sparse) -> Tensor:
-        if isinstance(x, Sparse):  # a zero dropped is the same zero
+    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+        if isinstance(x, SparseMatrix):  # a zero dropped is the same zero
             out = x.with_values(self.dropout(x.values)) @ self.linear.weight.t()
             out = out if self.linear.bias is None else out + self.linear.bias
         else:

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from beltrami.graph.ops.backend import has_kernel
+from beltrami.graph.ops.dispatch import has_kernel
 
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a 32-bit hash of low bias, as signed integers
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from beltrami.graph import Edges, collect
 from beltrami.position.base import Encoding, Progress, announce
-from beltrami.position.quality import held_out, link_auc
+from beltrami.position.link_prediction import held_out, link_auc
 from beltrami.position.skipgram import SkipGram
 from beltrami.position.walk import Walker, check_memory, generator_on
 

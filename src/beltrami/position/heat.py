@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.kernel import heat
+from beltrami.graph.pagerank.kernel import heat_kernel
 from beltrami.position.base import Encoding, Progress
 from beltrami.position.kernel import check_top, kernel_rows
 
@@ -39,5 +39,5 @@ class Heat(Encoding):
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="Heat")
-        kernel = partial(heat, time=self.time)
+        kernel = partial(heat_kernel, time=self.time)
         return kernel_rows(edges, kernel, top=self.top, what="Heat", progress=self.progress)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph import Edges
-from beltrami.graph.kernel import Kernel, top_entries
+from beltrami.graph.pagerank.kernel import Kernel, top_entries
 from beltrami.position.base import Progress, announce
 
 

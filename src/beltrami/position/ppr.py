@@ -7,8 +7,8 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.kernel import pagerank
-from beltrami.graph.push import largest_entries
+from beltrami.graph.pagerank.kernel import personalised_pagerank
+from beltrami.graph.pagerank.push import largest_entries
 from beltrami.position.base import Encoding, Progress
 from beltrami.position.kernel import check_top, even_columns, kernel_rows
 
@@ -44,5 +44,5 @@ class PPR(Encoding):
         if self.top is not None and edges.num_nodes > LARGE:
             rows = largest_entries(edges.with_loops(1.0).to("cpu"), restart=self.restart, top=self.top)
             return even_columns(rows.to(edges.device))
-        kernel = partial(pagerank, restart=self.restart)
+        kernel = partial(personalised_pagerank, restart=self.restart)
         return kernel_rows(edges, kernel, top=self.top, what="PPR", progress=self.progress)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
-from beltrami.graph.ops import backend
+from beltrami.graph.ops import dispatch
 
 SHARED = 32  # noise nodes that all positions of a walk are set against
 TINY = 1e-10  # keeps a row without gradient where it is
@@ -80,4 +80,4 @@ def _sum_by(nodes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     ordered, order = nodes.sort(stable=True)
     rows, counts = ordered.unique_consecutive(return_counts=True)
     ptr = torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
-    return rows, backend.row_sums(Compressed(ptr, order.int(), order.int()), values)
+    return rows, dispatch.row_sums(Compressed(ptr, order.int(), order.int()), values)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.kernel import symmetric_weights
+from beltrami.graph.pagerank.kernel import symmetric_weights
 from beltrami.position.base import Encoding
 
 SEED = 0  # of the eigensolver's start vector; the eigenvectors do not depend on it

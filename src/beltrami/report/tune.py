@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from beltrami.experiment import RunConfig
-from beltrami.experiment.space import value_of
-from beltrami.experiment.study import Line, latest
-from beltrami.experiment.tune import Search, Watch, ranking
+from beltrami.config import RunConfig
+from beltrami.lab.study import Record, latest
+from beltrami.lab.tune import Search, Watch, ranking
+from beltrami.lab.tune.search_space import value_of
 from beltrami.report.bar import counting
 from beltrami.report.study.watch import Pace
 
@@ -39,11 +39,11 @@ class Live:
     pace: Pace
     left: str = ""
 
-    def epoch(self, going: int, best: Line | None) -> None:
+    def epoch(self, going: int, best: Record | None) -> None:
         leader = "" if best is None else f", best {_validation(best)}% (trial {best.row})"
         self.bar.update(self.task, state=f"{going} going{leader}  [dim]{self.left}[/]")
 
-    def end(self, line: Line) -> None:
+    def end(self, line: Record) -> None:
         self.left = self.pace.step()
         if line.error is not None:
             self.bar.console.print(f"trial {line.row}: {line.error}", markup=False, style="yellow")
@@ -61,16 +61,16 @@ class Plain:
     def __post_init__(self) -> None:
         self.pace = Pace(self.total)
 
-    def epoch(self, going: int, best: Line | None) -> None:
+    def epoch(self, going: int, best: Record | None) -> None:
         pass
 
-    def end(self, line: Line) -> None:
+    def end(self, line: Record) -> None:
         left = self.pace.step()
         text = f"{self.pace.done}/{self.total} trial {line.row}: {outcome(line)} ({left})"
         self.console.print(text, markup=False, soft_wrap=True)
 
 
-def outcome(line: Line) -> str:
+def outcome(line: Record) -> str:
     """How a trial ended, in words."""
     if line.error is not None:
         return f"failed: {line.error}"
@@ -79,7 +79,7 @@ def outcome(line: Line) -> str:
     return f"validation {_validation(line)}%, {end} {epochs} epochs, {seconds:.1f} s"
 
 
-def found(search: Search, lines: Sequence[Line], best: RunConfig, *, path: Path) -> None:
+def found(search: Search, lines: Sequence[Record], best: RunConfig, *, path: Path) -> None:
     """The best trials beside the recipe itself, how the others ended, and what to do with the outcome."""
     console = Console(highlight=False)
     ranked, trials = ranking(lines), latest(lines)
@@ -95,7 +95,7 @@ def found(search: Search, lines: Sequence[Line], best: RunConfig, *, path: Path)
     console.print(f"[dim]train it:[/] beltrami train {best.dataset} --recipe {path}", soft_wrap=True)
 
 
-def _settings(search: Search, lines: Sequence[Line]) -> Table:
+def _settings(search: Search, lines: Sequence[Record]) -> Table:
     """The searched settings of trials, a column each."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("trial", min_width=max(map(len, search.space.spans), default=0))
@@ -108,5 +108,5 @@ def _settings(search: Search, lines: Sequence[Line]) -> Table:
     return table
 
 
-def _validation(line: Line) -> str:
+def _validation(line: Record) -> str:
     return f"{line.number('validation') or 0.0:.2f}"

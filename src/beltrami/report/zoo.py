@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from beltrami.model.zoo import Row
+from beltrami.model.zoo import ZooEntry
 
 COLUMNS = ("network", "evolution", "diffusivity", "graph", "discretisation", "recipe")
 WHOLE = ("network", "diffusivity", "recipe")  # on one line each, however narrow the terminal
 
 
-def table(rows: Sequence[Row]) -> None:
+def table(rows: Sequence[ZooEntry]) -> None:
     """The networks, one a row."""
     lines = Table(box=None, padding=(0, 2, 0, 0))
     for name in COLUMNS:

@@ -1,6 +1,5 @@
 """Time: solvers, step controllers and adjoints for y' = f(t, y). Knows no graphs."""
 
-from beltrami.scheme.adaptor import TorchDiffEq
 from beltrami.scheme.adjoint import Checkpointed, Continuous, Direct
 from beltrami.scheme.base import (
     Adjoint,
@@ -15,16 +14,17 @@ from beltrami.scheme.base import (
     Verdict,
 )
 from beltrami.scheme.controller import PID, ConstantSteps
-from beltrami.scheme.descent import Descent, Downhill
-from beltrami.scheme.exponential import Exponential
-from beltrami.scheme.implicit import CrankNicolson, ImplicitEuler
-from beltrami.scheme.linear import Linear
+from beltrami.scheme.energy_controller import EnergyController, EnergyDecreasing
+from beltrami.scheme.exponential.integrator import Exponential
+from beltrami.scheme.implicit.symmetric_euler import SymmetricEuler
+from beltrami.scheme.implicit.theta import CrankNicolson, ImplicitEuler
+from beltrami.scheme.linear_field import LinearVectorField
 from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
-from beltrami.scheme.pattern import Pattern
 from beltrami.scheme.potential import Potential
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
 from beltrami.scheme.solve import Scheme, solve
-from beltrami.scheme.symmetric import SymmetricEuler
+from beltrami.scheme.sparsity import SparsityPattern
+from beltrami.scheme.torchdiffeq_adapter import TorchDiffEq
 
 __all__ = [
     "solve",
@@ -48,11 +48,11 @@ __all__ = [
     "Checkpointed",
     "Continuous",
     "Exponential",
-    "Descent",
-    "Downhill",
+    "EnergyDecreasing",
+    "EnergyController",
     "Potential",
-    "Linear",
-    "Pattern",
+    "LinearVectorField",
+    "SparsityPattern",
     "TorchDiffEq",
     "TimeStepping",
     "Solver",

@@ -1,7 +1,7 @@
 """What a scheme is made of: solvers take a step, controllers judge it, adjoints differentiate the whole march.
 
 The problem is always y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape. Time is a Python float, but where
-steps are chosen on the device (``Autopilot``): there it is a tensor without dimensions.
+steps are chosen on the device (``DeviceLoop``): there it is a tensor without dimensions.
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +55,7 @@ class Solver(ABC):
     order: int
     error_order: ClassVar[int | None] = None
     equal_steps: ClassVar[bool] = False
-    waits: ClassVar[bool] = False
+    synchronises: ClassVar[bool] = False
 
     @abstractmethod
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
@@ -111,7 +111,7 @@ class Stats:
         rejected: steps tried in vain.
         last_dt: the step the controller would take next, for ``Controller.resume``.
 
-    Runs of a batch with steps of their own (``Autopilot``) are counted as the one program that they are: ``accepted``
+    Runs of a batch with steps of their own (``DeviceLoop``) are counted as the one program that they are: ``accepted``
     are the tries by which at least one of them got on, ``rejected`` the others, and an evaluation is one of the whole
     batch. ``last_dt`` is then a tensor, each run's own.
     """
@@ -165,7 +165,7 @@ class TimeStepping(ABC):
     """Whatever can stand behind ``solve``: a ``Scheme`` of ours, or an adaptor to somebody else's."""
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         """Whether the host looks at values before a solve's end, to wait for the device or merely to see how many steps
         it takes; if it does not, the solve can be recorded as a CUDA graph."""
         return True
@@ -179,7 +179,7 @@ class TimeStepping(ABC):
         """The same, to go on where a solve with these ``stats`` ended: it need not look for a first step again."""
 
 
-class Tally:
+class CountingField:
     """A vector field that counts its evaluations in ``stats`` and refuses slopes unlike the state.
 
     Evaluations count as backward ones once ``backward`` is set.
@@ -204,7 +204,7 @@ class Tally:
         return dy
 
 
-def unseen(y: Tensor) -> bool:
+def is_batched_or_captured(y: Tensor) -> bool:
     """Whether nobody may look at the values of ``y``: it is being recorded as a CUDA graph, or one of a batch.
 
     Of a batch under ``torch.func.vmap``, what is wrong with one is no concern of the others.
@@ -223,7 +223,7 @@ def recording(y: Tensor) -> bool:
 
 
 @contextmanager
-def rehearsal() -> Iterator[None]:
+def warmup() -> Iterator[None]:
     """Go the way that a recording goes, so that all it needs is there when it begins."""
     token = _rehearsing.set(True)
     try:

@@ -8,7 +8,7 @@ from torch import Tensor
 from beltrami.scheme.base import Time
 
 
-class Linear:
+class LinearVectorField:
     """The chord y0 + theta (y1 - y0), theta = (t - t0) / (t1 - t0): second order, and it never overshoots."""
 
     def __init__(self, t0: Time, t1: Time, y0: Tensor, y1: Tensor) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 class Potential(ABC):
     r"""A field along whose flow an energy never grows, such as a gradient flow :math:`f(y) = - M^{-1} \nabla E(y)`.
 
-    What has this face can be stepped by ``Descent``; it is a vector field as well.
+    What has this face can be stepped by ``EnergyDecreasing``; it is a vector field as well.
     """
 
     @abstractmethod

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from beltrami.scheme import tableau
 from beltrami.scheme.base import Solver, State, Step, Time, VectorField
-from beltrami.scheme.interpolant import Hermite, Linear, added, as_time, span
+from beltrami.scheme.interpolant import Hermite, LinearVectorField, added, as_time, span
 from beltrami.scheme.tableau import Tableau
 
 
@@ -48,10 +48,10 @@ class RungeKutta(Solver):
 
     def _path(
         self, f: VectorField, t0: Time, t1: Time, y0: Tensor, y1: Tensor, stages: Sequence[Tensor]
-    ) -> Hermite | Linear:
+    ) -> Hermite | LinearVectorField:
         method = self.tableau
         if method.order == 1:
-            return Linear(t0, t1, y0, y1)
+            return LinearVectorField(t0, t1, y0, y1)
         slope1 = partial(stages.__getitem__, -1) if method.fsal else partial(f, as_time(t1, y1), y1)
         bend = partial(weighted, stages, weights=method.dense, dt=span(t0, t1, y0)) if method.dense else None
         return Hermite(t0, t1, y0, y1, slope0=stages[0], slope1=slope1, bend=bend)

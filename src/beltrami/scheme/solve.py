@@ -9,7 +9,16 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.adjoint.direct import Direct
-from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping, VectorField, unseen
+from beltrami.scheme.base import (
+    Adjoint,
+    Controller,
+    Solution,
+    Solver,
+    Stats,
+    TimeStepping,
+    VectorField,
+    is_batched_or_captured,
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +49,8 @@ class Scheme(TimeStepping):
             raise ValueError(f"{self.solver!r} has no error estimate, and {name} needs one: {_ADVICE}")
 
     @property
-    def waits(self) -> bool:
-        return self.controller.varies or self.solver.waits or not isinstance(self.adjoint, Direct)
+    def synchronises(self) -> bool:
+        return self.controller.varies or self.solver.synchronises or not isinstance(self.adjoint, Direct)
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         return self.adjoint.run(f, y0, ts, self, params)
@@ -64,7 +73,7 @@ def solve(
 
     Args:
         f: the vector field, ``f(t, y) -> Tensor`` of y's shape and type. The time is a float; where adaptive steps are
-            chosen on the device, on a GPU and under ``vmap`` (see ``Autopilot``), it is a tensor () of y's type: write
+            chosen on the device, on a GPU and under ``vmap`` (see ``DeviceLoop``), it is a tensor () of y's type: write
             ``torch.as_tensor(t).sin()`` rather than ``math.sin(t)``, and no ``if``.
         y0: the state at ``ts[0]``, of any shape.
         ts: strictly increasing times at which the state is wanted.
@@ -105,7 +114,7 @@ def _check_state(y0: Tensor) -> None:
         raise ValueError(f"`y0` must be floating point; got {y0.dtype}. Try `y0.float()`.")
     if y0.numel() == 0:
         raise ValueError(f"`y0` is empty: its shape is {tuple(y0.shape)}; at least one value is needed.")
-    if y0.is_cuda or unseen(y0):
+    if y0.is_cuda or is_batched_or_captured(y0):
         return  # the one check that looks at values, for which a GPU would be waited for; the march will tell
     finite = torch.isfinite(y0)
     if not bool(finite.all()):

@@ -4,11 +4,11 @@ from beltrami.stencil.base import Fixed, Stencil
 from beltrami.stencil.chain import Chain
 from beltrami.stencil.chart import Charted
 from beltrami.stencil.digl import Threshold, TopK
-from beltrami.stencil.likeness import Beside, Likeness, by_rarity
+from beltrami.stencil.feature_similarity import AddEdges, FeatureSimilarity, by_rarity
+from beltrami.stencil.keep_strongest import KeepStrongest
 from beltrami.stencil.neighbours import KNN, Radius
 from beltrami.stencil.simple import Complete, Isolated, Keep, Loops, Symmetric, Unweighted
-from beltrami.stencil.strongest import Strongest
-from beltrami.stencil.training import WhileTraining
+from beltrami.stencil.training_only import TrainingOnly
 
 __all__ = [
     "Stencil",
@@ -19,15 +19,15 @@ __all__ = [
     "Isolated",
     "KNN",
     "Radius",
-    "Beside",
-    "Likeness",
+    "AddEdges",
+    "FeatureSimilarity",
     "by_rarity",
-    "Strongest",
+    "KeepStrongest",
     "TopK",
     "Threshold",
     "Symmetric",
     "Unweighted",
     "Chain",
     "Charted",
-    "WhileTraining",
+    "TrainingOnly",
 ]

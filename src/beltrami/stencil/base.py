@@ -13,7 +13,7 @@ class Stencil(ABC):
     """The graph of the flow, E' of eq. (7): from the state and the input graph, new edges."""
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         """Whether its edges depend on the state, so that it waits for the device each time it is asked."""
         return True
 
@@ -29,7 +29,7 @@ class Fixed(Stencil):
     """
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         return False
 
     @abstractmethod

@@ -13,8 +13,8 @@ class Chain(Stencil):
         self.stencils = stencils
 
     @property
-    def waits(self) -> bool:
-        return any(stencil.waits for stencil in self.stencils)
+    def synchronises(self) -> bool:
+        return any(stencil.synchronises for stencil in self.stencils)
 
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         for stencil in self.stencils:

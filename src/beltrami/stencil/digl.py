@@ -13,8 +13,8 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.kernel import pagerank, top_entries
-from beltrami.graph.push import entries_above, largest_entries
+from beltrami.graph.pagerank.kernel import personalised_pagerank, top_entries
+from beltrami.graph.pagerank.push import entries_above, largest_entries
 from beltrami.stencil.base import Fixed
 
 SMALL = 4096  # nodes up to which every column is solved for: exact, and a matter of seconds
@@ -49,7 +49,7 @@ class TopK(Fixed):
         if edges.num_nodes > SMALL:  # one node after the other is no work for a GPU
             kernel = largest_entries(looped.to("cpu"), restart=self.restart, top=self.k)
             return _as_edges(kernel.to(edges.device))
-        return _as_edges(top_entries(looped, partial(pagerank, restart=self.restart), top=self.k).t())
+        return _as_edges(top_entries(looped, partial(personalised_pagerank, restart=self.restart), top=self.k).t())
 
 
 class Threshold(Fixed):
@@ -80,7 +80,7 @@ class Threshold(Fixed):
         if edges.num_nodes > SMALL:
             kernel = entries_above(looped.to("cpu"), restart=self.restart, least=self.least)
             return _as_edges(kernel.to(edges.device))
-        kernel = top_entries(looped, partial(pagerank, restart=self.restart), top=None)
+        kernel = top_entries(looped, partial(personalised_pagerank, restart=self.restart), top=None)
         return _as_edges(torch.where(kernel >= self.least, kernel, 0).to_sparse())
 
 

@@ -11,7 +11,7 @@ class Keep(Stencil):
     """The input graph as it is, E' = E."""
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         return False
 
     def __call__(self, z: Tensor, edges: Edges) -> Edges:

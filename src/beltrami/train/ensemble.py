@@ -14,12 +14,12 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.average import Average
-from beltrami.train.capture import replayed, to_record
-from beltrami.train.evaluate import AT_END, Horizon, Reading, best_reading
+from beltrami.train.cuda_graph import replayed, to_record
+from beltrami.train.ema import ExponentialMovingAverage
 from beltrami.train.fit import Fit, Training, check_classes, decayed
 from beltrami.train.stack import Stack, keep_rows
 from beltrami.train.update import Update
+from beltrami.train.validation import AT_END, TimeGrid, ValidationScore, best_reading
 
 SHRINK = 0.75  # once no more than this share of the rows is still training, the others leave the program
 
@@ -81,7 +81,7 @@ def fit_many_once(
 class _Record:
     """What is known of a run."""
 
-    best: Reading = field(default_factory=lambda: Reading(-1.0, 0.0, 0.0))
+    best: ValidationScore = field(default_factory=lambda: ValidationScore(-1.0, 0.0, 0.0))
     best_epoch: int = 0
     epochs: int = 0
     stats: Stats = field(default_factory=Stats)
@@ -100,7 +100,7 @@ class _Record:
                 f"the loss became {loss} in epoch {number}: try a smaller learning rate or a shorter time."
             )
 
-    def improves(self, reading: Reading, number: int) -> bool:
+    def improves(self, reading: ValidationScore, number: int) -> bool:
         if self.over or not reading > self.best:
             return False
         self.best, self.best_epoch = reading, number
@@ -138,7 +138,7 @@ class _Program:
         """What is recorded for the rows as they are."""
         record, stack = to_record(self.stack.make, self.training.record), self.stack
         decay = self.training.average
-        average = Average(self.judged.tensors, stack.tensors, decay=decay) if decay else None
+        average = ExponentialMovingAverage(self.judged.tensors, stack.tensors, decay=decay) if decay else None
         self.update = Update(self._descent, self.optimiser, average, buffers=stack.buffers.values(), record=record)
         self.readings = {
             horizon: replayed(partial(self._readings, horizon), device=self.y.device, record=record)
@@ -153,14 +153,14 @@ class _Program:
         found: list[float] = self.update(self.steps).tolist()
         return found
 
-    def look(self, horizon: Horizon) -> list[Reading]:
+    def look(self, horizon: TimeGrid) -> list[ValidationScore]:
         """The best reading of the validation nodes of every row."""
         ts = horizon.times(self.judged.make.time)
         right, loss = self.readings[horizon]().tolist()
         return [best_reading(*row, ts, horizon) for row in zip(right, loss, strict=True)]
 
     @torch.no_grad()
-    def _readings(self, horizon: Horizon) -> Tensor:
+    def _readings(self, horizon: TimeGrid) -> Tensor:
         """Accuracy and loss of every row at each time, (2, rows, t)."""
         self.judged.make.eval()
         ts = horizon.times(self.judged.make.time)

@@ -15,12 +15,12 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
-from beltrami.train.average import Average
-from beltrami.train.capture import to_record
-from beltrami.train.descent import Descent
-from beltrami.train.evaluate import AT_END, Horizon, Reading, Validation, validate
+from beltrami.train.cuda_graph import to_record
+from beltrami.train.ema import ExponentialMovingAverage
+from beltrami.train.loss_step import LossStep
 from beltrami.train.objective import Consistency
 from beltrami.train.update import Update
+from beltrami.train.validation import AT_END, TimeGrid, Validation, ValidationScore, validate
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
@@ -40,8 +40,8 @@ class Training:
         average: decay of a running average of the weights, which is then what validation judges and the run keeps; 0
             for the weights themselves. Steadier where the validation nodes are few.
         consistency: agreement of several passes on all nodes, beside the cross-entropy.
-        adopt: how many nodes of each class, those that the fit is most certain of, are labels of a second fit, which
-            begins anew and is the one that counts (:func:`~beltrami.train.adopt`); 0 for one fit.
+        self_training: how many nodes of each class, those that the fit is most certain of, are labels of a second
+            fit, which begins anew and is the one that counts (:func:`~beltrami.train.self_training`); 0 for one fit.
         record: whether steps are recorded as a CUDA graph; None for where that is possible. Values are the same.
     """
 
@@ -50,11 +50,11 @@ class Training:
     weight_decay: float = 0.0
     attention_decay: float = 0.0
     patience: int = 100
-    horizon: Horizon = field(default_factory=Horizon)
+    horizon: TimeGrid = field(default_factory=TimeGrid)
     look_every: int = 5
     average: float = 0.0
     consistency: Consistency = field(default_factory=Consistency)
-    adopt: int = 0
+    self_training: int = 0
     record: bool | None = None
 
     def __post_init__(self) -> None:
@@ -63,8 +63,10 @@ class Training:
                 "Training needs `epochs`, `patience` and `look_every` at least 1; "
                 f"got {self.epochs}, {self.patience}, {self.look_every}."
             )
-        if self.adopt < 0:
-            raise ValueError(f"Training needs `adopt`, a number of nodes, at least 0; got {self.adopt}.")
+        if self.self_training < 0:
+            raise ValueError(
+                f"Training needs `self_training`, a number of nodes, at least 0; got {self.self_training}."
+            )
         if not 0 <= self.average < 1:
             raise ValueError(f"Training needs `average` at least 0 and below 1; got {self.average}.")
         if self.weight_decay < 0 or self.attention_decay < 0:
@@ -75,7 +77,7 @@ class Training:
     @property
     def most_epochs(self) -> int:
         """Those of both fits, where nodes are adopted."""
-        return 2 * self.epochs if self.adopt else self.epochs
+        return 2 * self.epochs if self.self_training else self.epochs
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Epoch:
     number: int
     loss: float
     val_accuracy: float
-    best: Reading
+    best: ValidationScore
     evaluations: int
 
 
@@ -96,7 +98,7 @@ class Fit:
     Where there were two fits, epochs are counted through both.
     """
 
-    best: Reading
+    best: ValidationScore
     best_epoch: int
     epochs: int
     seconds: float
@@ -129,14 +131,14 @@ def fit_once(
     check_classes(y, split, model.num_classes)
     record = to_record(model, training.record)
     judged, average = _judged(model, training.average)
-    descent = Descent(model, inputs, y, split.train, training.consistency)
+    descent = LossStep(model, inputs, y, split.train, training.consistency)
     optimiser = training.optimiser(parameter_groups(model, training))
     update = Update(descent, optimiser, average, buffers=model.buffers(), record=record)
     look, glance = (
         Validation(judged, inputs, y, split, horizon=horizon, record=record) for horizon in (training.horizon, AT_END)
     )
     total, start = Stats(), time.perf_counter()
-    best, best_epoch, weights = Reading(-1.0, 0.0, 0.0), 0, _copy(model)
+    best, best_epoch, weights = ValidationScore(-1.0, 0.0, 0.0), 0, _copy(model)
     number = 0
     for number in range(1, training.epochs + 1):
         looking = number % training.look_every == 0 or number == training.epochs
@@ -178,12 +180,12 @@ def _is_attention(name: str) -> bool:
     return name.startswith("evolution.") and ".diffusivity." in name
 
 
-def _judged(model: Classifier, decay: float) -> tuple[Classifier, Average | None]:
+def _judged(model: Classifier, decay: float) -> tuple[Classifier, ExponentialMovingAverage | None]:
     """The model that is judged: one that follows the trained one, or with no decay that one itself."""
     if not decay:
         return model, None
     follower = copy.deepcopy(model).requires_grad_(False)
-    return follower, Average(_tensors(follower), _tensors(model), decay=decay)
+    return follower, ExponentialMovingAverage(_tensors(follower), _tensors(model), decay=decay)
 
 
 def _tensors(model: Classifier) -> dict[str, Tensor]:

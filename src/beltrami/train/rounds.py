@@ -8,11 +8,11 @@ from torch import Tensor
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
-from beltrami.train.adopt import adopt
 from beltrami.train.ensemble import fit_many_once
-from beltrami.train.evaluate import predict
 from beltrami.train.fit import Epoch, Fit, Training, fit_once
+from beltrami.train.self_training import self_training_labels
 from beltrami.train.stack import Stack
+from beltrami.train.validation import predict
 
 
 def fit(
@@ -26,7 +26,7 @@ def fit(
 ) -> Fit:
     """Train in place, by full-batch gradient steps on the objective; of the labels it sees those of training nodes.
 
-    With ``training.adopt`` the model is then trained once more from where it began, on further nodes as well.
+    With ``training.self_training`` the model is then trained once more from where it began, on further nodes as well.
 
     Args:
         model: holds the weights of the best epoch afterwards.
@@ -36,11 +36,11 @@ def fit(
         training: how.
         on_epoch: told after each epoch.
     """
-    if not training.adopt:
+    if not training.self_training:
         return fit_once(model, inputs, y, split, training, on_epoch=on_epoch)
     begin = Stack.of([model])
     first = fit_once(model, inputs, y, split, training, on_epoch=on_epoch)
-    known, taught = adopt(predict(model, inputs, time=first.best.time), y, split, training.adopt)
+    known, taught = self_training_labels(predict(model, inputs, time=first.best.time), y, split, training.self_training)
     begin.write_to(model, 0)
 
     def later(epoch: Epoch) -> None:
@@ -72,7 +72,7 @@ def fit_many(
         training: the same for all.
         on_epoch: told the epoch's number and how many runs go on.
     """
-    begin = Stack.of(models) if training.adopt and models else None
+    begin = Stack.of(models) if training.self_training and models else None
     found = fit_many_once(models, inputs, [y] * len(models), splits, training, on_epoch=on_epoch)
     firsts = {run: each for run, each in enumerate(found) if isinstance(each, Fit)}
     if begin is None or not firsts:
@@ -80,7 +80,7 @@ def fit_many(
     taught = []
     for run, first in firsts.items():
         logits = predict(models[run], inputs, time=first.best.time)
-        taught.append(adopt(logits, y, splits[run], training.adopt))
+        taught.append(self_training_labels(logits, y, splits[run], training.self_training))
         begin.write_to(models[run], run)
     before = max(first.epochs for first in firsts.values())
 

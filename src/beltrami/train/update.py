@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.optim import SGD, Optimizer
 
-from beltrami.train.average import Average
-from beltrami.train.capture import Captured
+from beltrami.train.cuda_graph import CapturedGraph
+from beltrami.train.ema import ExponentialMovingAverage
 
 
 class Update:
@@ -28,7 +28,7 @@ class Update:
         self,
         descend: Callable[[], Tensor],
         optimiser: Optimizer,
-        average: Average | None = None,
+        average: ExponentialMovingAverage | None = None,
         *,
         buffers: Iterable[Tensor] = (),
         record: bool = False,
@@ -36,7 +36,7 @@ class Update:
         self.descend, self.optimiser, self.average = descend, optimiser, average
         self.buffers, self.record = list(buffers), record
         self.whole = _can_be_recorded(optimiser)
-        self._graph: Captured[Tensor] | None = None
+        self._graph: CapturedGraph[Tensor] | None = None
         if record and self.whole:
             for group in optimiser.param_groups:
                 if "capturable" in group:
@@ -65,14 +65,14 @@ class Update:
         if self.average is not None:
             self.average()
 
-    def _recorded(self) -> Captured[Tensor]:
+    def _recorded(self) -> CapturedGraph[Tensor]:
         parameters: list[Tensor] = [p for group in self.optimiser.param_groups for p in group["params"]]
         written = [*self.buffers]
         if self.whole:
             written += [*parameters, *self._state(), *(self.average.tensors if self.average is not None else ())]
         known = {id(tensor) for tensor in written}
         with torch.enable_grad():
-            graph = Captured(self._all if self.whole else self.descend, _once(written), parameters[0].device)
+            graph = CapturedGraph(self._all if self.whole else self.descend, _once(written), parameters[0].device)
         for tensor in self._state():
             if id(tensor) not in known:  # made while warming up: every optimiser of torch begins at zero
                 tensor.zero_()

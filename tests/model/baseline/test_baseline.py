@@ -9,7 +9,7 @@ from checks import crooked, normal, relabelled
 from toy import two_cliques
 
 from beltrami.data import Split
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier
 from beltrami.model.baseline import (
     Baseline,
@@ -28,7 +28,7 @@ from beltrami.model.baseline import (
 from beltrami.model.baseline.base import beside
 from beltrami.scheme import RK4, ConstantSteps, Scheme
 from beltrami.stencil import KNN, Keep, Loops
-from beltrami.train import Fit, Horizon, Training, fit, fit_many, predict, seeded
+from beltrami.train import Fit, TimeGrid, Training, fit, fit_many, predict, seeded
 
 TOY = two_cliques()
 STEPS = Scheme(RK4(), ConstantSteps(0.5))
@@ -49,7 +49,7 @@ BASELINES: dict[str, Callable[[Frame], Baseline]] = {
     "gde": lambda frame: gde(frame, scheme=STEPS, time=1.0),
     "gode": lambda frame: gode(frame, scheme=STEPS, time=1.0),
 }
-TRAINING = Training(6, lambda groups: torch.optim.Adam(groups, lr=0.03), 1e-3, horizon=Horizon(1.0), look_every=1)
+TRAINING = Training(6, lambda groups: torch.optim.Adam(groups, lr=0.03), 1e-3, horizon=TimeGrid(1.0), look_every=1)
 every_baseline = pytest.mark.parametrize("name", BASELINES)
 
 
@@ -79,8 +79,8 @@ def test_positions_stand_beside_the_features(name: str) -> None:
 @pytest.mark.parametrize("sparse", [(True, True), (True, False), (False, True)])
 def test_sparse_features_and_positions_stand_beside_each_other(sparse: tuple[bool, bool]) -> None:
     x, pos = normal(4, 3) * torch.tensor([1.0, 0, 1]), normal(4, 2, seed=1) * torch.tensor([[1.0], [0], [1], [1]])
-    joined = beside(Sparse.of(x) if sparse[0] else x, Sparse.of(pos) if sparse[1] else pos)
-    assert isinstance(joined, Sparse)
+    joined = beside(SparseMatrix.of(x) if sparse[0] else x, SparseMatrix.of(pos) if sparse[1] else pos)
+    assert isinstance(joined, SparseMatrix)
     torch.testing.assert_close(joined @ torch.eye(5).double(), torch.cat((x, pos), dim=1))
     assert len(joined.values) == int(torch.count_nonzero(x) + torch.count_nonzero(pos))
 
@@ -99,7 +99,7 @@ def test_without_time_scores_are_the_same_at_all_times(name: str) -> None:
     inputs = model.prepare(TOY.x.double(), TOY.edge_index)
     along = model.logits_along(inputs, (0.0, 1.0, 5.0), nodes=TOY.split.val)
     assert model.time == 0
-    assert not model.waits
+    assert not model.synchronises
     expected = model.run(inputs).logits[TOY.split.val]
     assert all(torch.equal(logits, expected) for logits in along)
     assert along.shape == (3, 6, 2)

@@ -134,10 +134,10 @@ def test_scores_along_the_way_end_with_the_scores(name: str) -> None:
 
 def test_what_waits_says_so() -> None:
     steps = Scheme(RK4(), ConstantSteps(0.5))
-    assert not model_of("gde", steps).waits
-    assert not cgnn(FRAME, scheme=steps, time=1.0, mixing=False).waits
-    assert cgnn(FRAME, scheme=steps, time=1.0, mixing=True).waits
-    assert model_of("gode", EXACT).waits
+    assert not model_of("gde", steps).synchronises
+    assert not cgnn(FRAME, scheme=steps, time=1.0, mixing=False).synchronises
+    assert cgnn(FRAME, scheme=steps, time=1.0, mixing=True).synchronises
+    assert model_of("gode", EXACT).synchronises
 
 
 def test_time_must_be_positive() -> None:

@@ -12,11 +12,11 @@ from torch.func import functional_call
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, GMMConv, SAGEConv
 
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.baseline.base import Layer
 from beltrami.model.baseline.gat import Attention
 from beltrami.model.baseline.gcn import Convolution
-from beltrami.model.baseline.monet import Mixture
+from beltrami.model.baseline.monet import GaussianMixtureLayer
 from beltrami.model.baseline.sage import MaxPool, Mean
 from beltrami.model.baseline.weight import degree_coordinates, mean, symmetric
 from beltrami.train import seeded
@@ -31,7 +31,7 @@ MAKERS: dict[str, Callable[[], Layer]] = {
     "gat averaged": lambda: Attention(IN, OUT, heads=3, average=True),
     "mean": lambda: Mean(IN, OUT),
     "maxpool": lambda: MaxPool(IN, OUT, pooled=3),
-    "monet": lambda: Mixture(IN, OUT, kernels=3),
+    "monet": lambda: GaussianMixtureLayer(IN, OUT, kernels=3),
 }
 every_layer = pytest.mark.parametrize("name", MAKERS)
 
@@ -104,7 +104,7 @@ def test_maxpool_is_the_largest_of_the_neighbours(graph: str) -> None:
 @every_graph
 def test_mixture_is_the_sum_of_its_gaussians(graph: str) -> None:
     edges, x, net = GRAPHS[graph], normal(GRAPHS[graph].num_nodes, IN), layer("monet")
-    assert isinstance(net, Mixture)
+    assert isinstance(net, GaussianMixtureLayer)
     own, *maps = net.project.linear.weight.chunk(4)
     mu = [1.0] * edges.num_edges if edges.weight is None else edges.weight.tolist()
     received, sent = [sum(i == k for i, _ in pairs(edges)) for k in range(edges.num_nodes)], [0] * edges.num_nodes
@@ -169,7 +169,7 @@ def test_maxpool_is_pyg_s_where_it_pools_the_width_of_the_input() -> None:
 def test_mixture_is_pyg_s() -> None:
     edges = ragged()
     (x, edge_index), net = both(edges), layer("monet")
-    assert isinstance(net, Mixture)
+    assert isinstance(net, GaussianMixtureLayer)
     theirs = GMMConv(IN, OUT, dim=2, kernel_size=3).double()
     theirs.root.weight.data, theirs.g.data = (
         net.project.linear.weight.data[:OUT],
@@ -196,7 +196,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 @every_layer
 def test_sparse_inputs_give_what_dense_ones_give(name: str) -> None:
     x, made = F.dropout(normal(6, IN), 0.5), layer(name)
-    torch.testing.assert_close(made(Sparse.of(x), ragged()), made(x, ragged()))
+    torch.testing.assert_close(made(SparseMatrix.of(x), ragged()), made(x, ragged()))
 
 
 @pytest.mark.parametrize("name", ["gat", "gat averaged"])
@@ -213,7 +213,7 @@ def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be a multiple of `heads`; got width=4, heads=3"):
         Attention(IN, 4, heads=3)
     with pytest.raises(ValueError, match=r"one of `kernels` or more; got 0"):
-        Mixture(IN, OUT, kernels=0)
+        GaussianMixtureLayer(IN, OUT, kernels=0)
 
 
 def test_weights_of_a_graph_are_found_once_for_each_type() -> None:

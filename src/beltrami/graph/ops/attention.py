@@ -11,8 +11,8 @@ from torch.func import debug_unwrap
 from torch.nn import functional as F
 
 from beltrami.graph.edges import Edges
-from beltrami.graph.normalise import Both, Columns, Normaliser, Rows, softmax, squareplus
-from beltrami.graph.ops import backend
+from beltrami.graph.normalise import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
+from beltrami.graph.ops import dispatch
 from beltrami.graph.ops.products import aggregate, edge_dot
 
 Activation = Callable[[Tensor], Tensor]
@@ -40,7 +40,7 @@ class Leaky:
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairScore:
     r"""A score that is a function of a dot product across each edge, :math:`s_{ij} = f(\langle p_i, q_j \rangle)`.
 
     A function f without a kernel of its own is any function: it then takes the path of plain operations.
@@ -58,15 +58,17 @@ class Pair:
         return self.activation(edge_dot(self.p, self.q, edges))
 
 
-def squared_distance(p: Tensor, q: Tensor, *, start: Tensor | None = None) -> Pair:
+def squared_distance(p: Tensor, q: Tensor, *, start: Tensor | None = None) -> PairScore:
     r"""The pair whose dot product is :math:`c - \tfrac12 \|p_i - q_j\|^2`, by two more channels; ``start`` is c."""
     here, one = -0.5 * p.square().sum(-1, keepdim=True), p.new_ones(()).expand(*p.shape[:-1], 1)
     there = -0.5 * q.square().sum(-1, keepdim=True)
     here = here if start is None else here + start
-    return Pair(torch.cat((p, here, one), dim=-1), torch.cat((q, one, there), dim=-1))
+    return PairScore(torch.cat((p, here, one), dim=-1), torch.cat((q, one, there), dim=-1))
 
 
-def attend(pair: Pair, z: Tensor, edges: Edges, *, normalise: Normaliser, storage: torch.dtype | None = None) -> Tensor:
+def attend(
+    pair: PairScore, z: Tensor, edges: Edges, *, normalise: Normaliser, storage: torch.dtype | None = None
+) -> Tensor:
     r"""The state averaged by attention, :math:`(A z)_i = \sum_j \frac1h \sum_{\eta} a_{ij\eta} z_j`.
 
     The weights :math:`a_{ij\eta}` are the pair's scores, linked and normalised. On a GPU one kernel does it all over
@@ -83,14 +85,16 @@ def attend(pair: Pair, z: Tensor, edges: Edges, *, normalise: Normaliser, storag
     return out
 
 
-def _fused(pair: Pair, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
+def _fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
     known = pair.activation in (identity, exponential) or isinstance(pair.activation, Leaky)
-    plain = type(normalise) in (Rows, Columns, Both) and normalise.link in (softmax, squareplus)
+    plain = type(normalise) in (Rows, Columns, Both) and normalise.link in (softmax_link, squareplus_link)
     fixed = edges.weight is None or not edges.weight.requires_grad
     narrow = max(pair.p.shape[1] * pair.p.shape[2], z.shape[1]) <= WIDEST // 2
     some = min(z.numel(), pair.p.numel()) > 0
     alone = debug_unwrap(z) is z and debug_unwrap(pair.p) is pair.p  # no batch of torch.func.vmap
-    return alone and known and plain and fixed and narrow and some and pair.p.dtype == z.dtype and backend.has_kernel(z)
+    return (
+        alone and known and plain and fixed and narrow and some and pair.p.dtype == z.dtype and dispatch.has_kernel(z)
+    )
 
 
 class _Attend(Function):
@@ -98,7 +102,7 @@ class _Attend(Function):
     def forward(
         ctx: Any, p: Tensor, q: Tensor, z: Tensor, f: Activation, edges: Edges, by: Normaliser, storage: Any
     ) -> Tensor:
-        from beltrami.graph.ops.kernels import forward
+        from beltrami.graph.ops.triton import forward
 
         task = _task(p, z, f, edges, by)
         held = [x.to(storage or x.dtype).contiguous() for x in (p, q, z)]
@@ -129,7 +133,7 @@ class _Attend(Function):
 def _pull(
     task: Any, edges: Edges, held: list[Tensor], totals: tuple[Tensor | None, Tensor | None]
 ) -> tuple[Tensor, ...]:
-    from beltrami.graph.ops.kernels import backward
+    from beltrami.graph.ops.triton import backward
 
     p, q, z, g = held
     rows, columns = totals
@@ -148,19 +152,19 @@ def _pull(
 def _again(ctx: Any, g: Tensor, *inputs: Tensor) -> tuple[Tensor | None, ...]:
     """The derivatives by plain operations, recorded. By names of our own: q may have been computed from z."""
     p, q, z = (x.view_as(x) for x in inputs)
-    weights = ctx.by(Pair(p, q, ctx.f).score(ctx.edges), ctx.edges).mean(-1)
+    weights = ctx.by(PairScore(p, q, ctx.f).score(ctx.edges), ctx.edges).mean(-1)
     wanted = [x for x, needed in zip((p, q, z), ctx.needs_input_grad, strict=False) if needed]
     found = iter(torch.autograd.grad(aggregate(weights, z, ctx.edges), wanted, g, create_graph=True))
     return tuple(next(found) if needed else None for needed in ctx.needs_input_grad[:3])
 
 
 def _task(p: Tensor, z: Tensor, f: Activation, edges: Edges, by: Normaliser) -> Any:
-    from beltrami.graph.ops.kernels.task import Task
+    from beltrami.graph.ops.triton.task import Task
 
     return Task(
         shape="leaky" if isinstance(f, Leaky) else "exponential" if f is exponential else "identity",
         slope=f.slope if isinstance(f, Leaky) else 0.0,
-        squareplus=by.link is squareplus,
+        squareplus_link=by.link is squareplus_link,
         weight=None if edges.weight is None else edges.weight.contiguous(),
         heads=p.shape[1],
         channels=p.shape[2],

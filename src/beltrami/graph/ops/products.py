@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from beltrami.graph.edges import Edges
-from beltrami.graph.ops import backend
+from beltrami.graph.ops import dispatch
 
 
 def aggregate(a: Tensor, z: Tensor, edges: Edges, *, transposed: bool = False) -> Tensor:
@@ -67,7 +67,7 @@ def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
 class _Aggregate(Function):
     @staticmethod
     def forward(a: Tensor, z: Tensor, edges: Edges, transposed: bool) -> Tensor:
-        return backend.spmm(edges.columns if transposed else edges.rows, a, z)
+        return dispatch.spmm(edges.columns if transposed else edges.rows, a, z)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -90,7 +90,7 @@ class _Aggregate(Function):
         info: Any, in_dims: tuple[int | None, ...], a: Tensor, z: Tensor, edges: Edges, transposed: bool
     ) -> tuple[Tensor, int]:
         runs = info.batch_size
-        if backend.apart(z):
+        if dispatch.apart(z):
             return one_by_one(lambda a, z: aggregate(a, z, edges, transposed=transposed), in_dims, a, z)
         if in_dims[0] is None:
             wide = aggregate(a, as_channels(z, in_dims[1], runs), edges, transposed=transposed)
@@ -102,7 +102,7 @@ class _Aggregate(Function):
 class _EdgeDot(Function):
     @staticmethod
     def forward(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
-        return backend.sddmm(edges.rows, p, q)
+        return dispatch.sddmm(edges.rows, p, q)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -120,7 +120,7 @@ class _EdgeDot(Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], p: Tensor, q: Tensor, edges: Edges) -> tuple[Tensor, int]:
         runs = info.batch_size
-        if backend.apart(p):
+        if dispatch.apart(p):
             return one_by_one(lambda p, q: edge_dot(p, q, edges), in_dims, p, q)
         stacked = as_heads(p, in_dims[0], runs), as_heads(q, in_dims[1], runs)
         return edge_dot(*stacked, edges).unflatten(1, (runs, -1)), 1
@@ -129,7 +129,7 @@ class _EdgeDot(Function):
 class _Spread(Function):
     @staticmethod
     def forward(v: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return backend.spread(v, edges.j if senders else edges.i)
+        return dispatch.spread(v, edges.j if senders else edges.i)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -141,7 +141,7 @@ class _Spread(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], v: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        if backend.apart(v):
+        if dispatch.apart(v):
             return one_by_one(lambda v: spread(v, edges, senders=senders), in_dims, v)
         stacked = as_heads(v, in_dims[0], info.batch_size)
         return spread(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
@@ -150,7 +150,7 @@ class _Spread(Function):
 class _Collect(Function):
     @staticmethod
     def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return backend.row_sums(edges.columns if senders else edges.rows, e)
+        return dispatch.row_sums(edges.columns if senders else edges.rows, e)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -162,7 +162,7 @@ class _Collect(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        if backend.apart(e):
+        if dispatch.apart(e):
             return one_by_one(lambda e: collect(e, edges, senders=senders), in_dims, e)
         stacked = as_heads(e, in_dims[0], info.batch_size)
         return collect(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
@@ -171,7 +171,7 @@ class _Collect(Function):
 class _Largest(Function):
     @staticmethod
     def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return backend.row_max(edges.columns if senders else edges.rows, e)
+        return dispatch.row_max(edges.columns if senders else edges.rows, e)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed, Edges
-from beltrami.graph.ops import backend
+from beltrami.graph.ops import dispatch
 
 Scaled = tuple[float, Tensor]  # a number and the states it is to multiply
 Couple = tuple[Tensor, Tensor]
@@ -32,8 +32,8 @@ def advance(
         factor: c.
         before: k and the states b.
     """
-    if backend.has_kernel(out):
-        from beltrami.graph.ops.kernels import recurrence
+    if dispatch.has_kernel(out):
+        from beltrami.graph.ops.triton import recurrence
 
         recurrence.step(edges.rows, out, a, y, factor=factor, before=before, idle=idle)
         return
@@ -65,8 +65,8 @@ def pull(
         across: the states q and the edge values that are added to, or None where nobody asks for them.
     """
     wide = across
-    if backend.has_kernel(out):
-        from beltrami.graph.ops.kernels import product, recurrence
+    if dispatch.has_kernel(out):
+        from beltrami.graph.ops.triton import product, recurrence
 
         wide = across if p.shape[2] > product.WIDEST else None
         fitting = None if wide else across
@@ -76,14 +76,14 @@ def pull(
     else:
         _begin(out, before, given)
         _add_idle(out, idle, p, factor)
-        if across is not None and backend.can_compile(out):
+        if across is not None and dispatch.can_compile(out):
             _add_both(edges, out, a, p, across, factor)
             return
         _add_product(edges.columns, out, a, p, factor)
     if wide is not None:
         q, sums = wide
         for r in range(len(p)):
-            sums[r].add_(backend.sddmm(edges.rows, p[r][:, None], q[r][:, None])[:, 0], alpha=factor)
+            sums[r].add_(dispatch.sddmm(edges.rows, p[r][:, None], q[r][:, None])[:, 0], alpha=factor)
 
 
 def _begin(out: Tensor, before: Scaled | None, given: Couple | None) -> None:
@@ -103,17 +103,17 @@ def _add_idle(out: Tensor, idle: Tensor | None, y: Tensor, factor: float) -> Non
 
 def _add_product(pattern: Compressed, out: Tensor, a: Tensor, y: Tensor, factor: float) -> None:
     for r in range(len(y)):
-        if backend.can_compile(out):
-            from beltrami.graph.ops import compiled
+        if dispatch.can_compile(out):
+            from beltrami.graph.ops import numba
 
-            compiled.add_spmm(pattern, a[r], y[r], out[r], factor)
+            numba.add_spmm(pattern, a[r], y[r], out[r], factor)
         else:
-            out[r].add_(backend.spmm(pattern, a[r][:, None], y[r][:, None])[:, 0], alpha=factor)
+            out[r].add_(dispatch.spmm(pattern, a[r][:, None], y[r][:, None])[:, 0], alpha=factor)
 
 
 def _add_both(edges: Edges, out: Tensor, a: Tensor, p: Tensor, across: Couple, factor: float) -> None:
-    from beltrami.graph.ops import compiled
+    from beltrami.graph.ops import numba
 
     q, sums = across
     for r in range(len(p)):
-        compiled.add_pulled(edges.columns, a[r], p[r], q[r], out[r], sums[r], factor)
+        numba.add_pulled(edges.columns, a[r], p[r], q[r], out[r], sums[r], factor)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from beltrami.flow import Cost
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.classifier import Classifier, Inputs, Output, checked, checked_edges
 
@@ -17,18 +17,18 @@ class Layer(nn.Module, ABC):
     """A map of node values that may look along the edges.
 
     Shapes:
-        ``x`` (n, channels), dense or :class:`Sparse` -> (n, out_channels).
+        ``x`` (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
     """
 
     @abstractmethod
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor: ...
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor: ...
 
 
 class Attentive(Layer):
     """A layer that learns how much each edge counts."""
 
     @abstractmethod
-    def relative_weights(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         """The learned weights, each divided by what it would be if all edges counted alike, (m, h)."""
 
 
@@ -47,7 +47,9 @@ class Baseline(Classifier):
     def costs(self) -> Sequence[Cost]:
         return ()
 
-    def prepare(self, x: Tensor | Sparse, edge_index: Tensor | Edges, pos: Tensor | Sparse | None = None) -> Inputs:
+    def prepare(
+        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
+    ) -> Inputs:
         x = checked(x, "x", columns=self.frame.features)
         n, positions = x.shape[0], self.frame.positions
         edges = checked_edges(edge_index, num_nodes=n)
@@ -72,7 +74,7 @@ class Timeless(Baseline):
         return 0.0
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         return False
 
     def run(self, inputs: Inputs) -> Output:
@@ -115,14 +117,14 @@ class Layered(Timeless):
         return x
 
 
-def beside(x: Tensor | Sparse, pos: Tensor | Sparse) -> Tensor | Sparse:
+def beside(x: Tensor | SparseMatrix, pos: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
     """Features and positions side by side, (n, f) and (n, p) -> (n, f + p); sparse where one of them is."""
     if isinstance(x, Tensor) and isinstance(pos, Tensor):
         return torch.cat((x, pos), dim=1)
-    return Sparse.of(torch.cat((_coordinates(x), _coordinates(pos)), dim=1))
+    return SparseMatrix.of(torch.cat((_coordinates(x), _coordinates(pos)), dim=1))
 
 
-def _coordinates(x: Tensor | Sparse) -> Tensor:
+def _coordinates(x: Tensor | SparseMatrix) -> Tensor:
     matrix: Tensor
     if isinstance(x, Tensor):
         matrix = x.to_sparse_coo()

@@ -34,7 +34,7 @@ class Propagation(Field):
         self.scale = nn.Parameter(torch.logit(torch.full((width,), ALPHA))) if mixing else None
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         return self.skew is not None  # the exponential looks at the size of its matrix
 
     def bind(self, h0: Tensor, edges: Edges) -> Bound:

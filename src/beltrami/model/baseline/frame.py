@@ -33,7 +33,7 @@ class Frame:
     def __post_init__(self) -> None:
         if self.width < 1 or self.depth < 1:
             raise ValueError(f"Frame needs `width` and `depth` at least 1; got {self.width}, {self.depth}.")
-        if self.stencil.waits:
+        if self.stencil.synchronises:
             raise ValueError(
                 f"a baseline runs on a graph that stands still, and {type(self.stencil).__name__} looks at the state "
                 "of a flow: use a stencil that sees the graph alone, such as Keep, Loops or TopK."

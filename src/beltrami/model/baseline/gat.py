@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Edges, Rows, Sparse, aggregate, spread
+from beltrami.graph import Edges, Rows, SparseMatrix, aggregate, spread
 from beltrami.model.baseline.base import Attentive, Layered
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.weight import mean
@@ -53,16 +53,16 @@ class Attention(Attentive):
         for weight in (self.project.linear.weight, self.receiver, self.sender):
             xavier(weight)
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         projected = self._projected(x)
         out = aggregate(self.dropout(self._weights(projected, edges)), projected, edges)  # (n, h, k)
         return (out.mean(1) if self.average else out.flatten(1)) + self.bias
 
-    def relative_weights(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         projected = self._projected(x)
         return self._weights(projected, edges) / mean(edges, projected.dtype)[:, None]
 
-    def _projected(self, x: Tensor | Sparse) -> Tensor:
+    def _projected(self, x: Tensor | SparseMatrix) -> Tensor:
         return self.project(x).unflatten(-1, (self.heads, -1))  # type: ignore[no-any-return]
 
     def _weights(self, projected: Tensor, edges: Edges) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Edges, Sparse, aggregate
+from beltrami.graph import Edges, SparseMatrix, aggregate
 from beltrami.model.baseline.base import Layer, Layered
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.weight import symmetric
@@ -30,7 +30,7 @@ class Convolution(Layer):
         self.bias = nn.Parameter(torch.zeros(out_channels))
         xavier(self.project.linear.weight)
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         projected = self.project(x)
         return aggregate(symmetric(edges, projected.dtype), projected, edges) + self.bias
 

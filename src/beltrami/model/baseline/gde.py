@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.baseline.base import Layer
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.gcn import Convolution
@@ -36,7 +36,7 @@ class Convolutions(Field):
         self.activation = activation
 
     @property
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         return False
 
     def bind(self, h0: Tensor, edges: Edges) -> Bound:
@@ -55,7 +55,7 @@ class Activated(Layer):
         super().__init__()
         self.layer, self.activation = layer, activation
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         return self.activation(self.layer(x, edges))
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Both, Edges, Sparse, aggregate, squared_distance
+from beltrami.graph import Both, Edges, SparseMatrix, aggregate, squared_distance
 from beltrami.graph.edges import check_undirected
 from beltrami.model.baseline.base import Timeless
 from beltrami.model.baseline.filter import LONG, Filters, OfMatrix, OfValues
@@ -27,14 +27,14 @@ class Kernel(nn.Module, ABC):
     """A symmetric matrix A on the edges."""
 
     @abstractmethod
-    def forward(self, x: Tensor | Sparse, edges: Edges, *, steps: int) -> Krylov:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges, *, steps: int) -> Krylov:
         """A, and its Krylov space of dimension ``steps``."""
 
 
 class Normalised(Kernel):
     """The matrix of GCN, whose space is found once for a graph."""
 
-    def forward(self, x: Tensor | Sparse, edges: Edges, *, steps: int) -> Krylov:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges, *, steps: int) -> Krylov:
         return _fixed_space(edges, x.dtype, steps)
 
 
@@ -46,7 +46,7 @@ class Similarity(Kernel):
         self.project = Encoder(channels, SIMILARITY, bias=False)
         xavier(self.project.linear.weight)
 
-    def forward(self, x: Tensor | Sparse, edges: Edges, *, steps: int) -> Krylov:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges, *, steps: int) -> Krylov:
         p = self.project(x)[:, None]
         a = Both()(squared_distance(p, p).score(edges), edges)[:, 0]
         return lanczos(a, edges, _start(edges, x.dtype), steps=steps)
@@ -73,7 +73,7 @@ class Range(nn.Module):
         for weight in self.project.linear.weight.detach().chunk(parts):
             xavier(weight)
 
-    def forward(self, x: Tensor | Sparse, krylov: Krylov, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, krylov: Krylov, edges: Edges) -> Tensor:
         parts = self.project(x).unflatten(-1, (len(SHORT) + len(LONG), -1)).unbind(1)
         near = self._powers(parts[: len(SHORT)], krylov.a, edges)
         seen = torch.stack([krylov.q.t() @ part for part in parts[len(SHORT) :]])  # (filters, k, out)

@@ -4,14 +4,14 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Edges, Sparse, aggregate
+from beltrami.graph import Edges, SparseMatrix, aggregate
 from beltrami.model.baseline.base import Attentive, Layered
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.weight import degree_coordinates, mean
 from beltrami.model.coder import Encoder
 
 
-class Mixture(Attentive):
+class GaussianMixtureLayer(Attentive):
     r"""Neighbours weighed by Gaussians of where they lie, each with its own map.
 
     .. math:: F(X)_i = W_0 x_i + \operatorname{mean}_j \sum_k e^{-\frac12 \sum_c (e_{ijc} - \mu_{kc})^2 / \sigma_{kc}^2}
@@ -37,13 +37,13 @@ class Mixture(Attentive):
             xavier(weight)
         nn.init.ones_(self.sigma)
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         projected = self.project(x).unflatten(-1, (1 + len(self.mu), -1))  # (n, 1 + kernels, k)
         weights = self._gaussians(edges, projected.dtype) * mean(edges, projected.dtype)[:, None]
         out: Tensor = projected[:, 0] + aggregate(weights, projected[:, 1:], edges).sum(1) + self.bias
         return out
 
-    def relative_weights(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         weights = self._gaussians(edges, x.dtype)
         return weights / weights.mean(0)
 
@@ -55,5 +55,5 @@ class Mixture(Attentive):
 
 def monet(frame: Frame, *, kernels: int = 2) -> Layered:
     """Mixtures with ReLU in between."""
-    layers = [Mixture(a, b, kernels=kernels, dropout=share) for a, b, share in frame.layers]
+    layers = [GaussianMixtureLayer(a, b, kernels=kernels, dropout=share) for a, b, share in frame.layers]
     return Layered(frame, layers)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.flow.base import VectorField
-from beltrami.graph import Edges, Sparse
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.baseline.base import Baseline, Layer
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.classifier import Inputs, Output
@@ -34,7 +34,7 @@ class Field(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def waits(self) -> bool:
+    def synchronises(self) -> bool:
         """Whether to bind it or to evaluate it waits for the device."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Pointwise(Layer):
         super().__init__()
         self.coder = coder
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         out: Tensor = self.coder(x)
         return out
 
@@ -82,8 +82,8 @@ class GraphODE(Baseline):
         return self.terminal
 
     @property
-    def waits(self) -> bool:
-        return self.scheme.waits or self.field.waits
+    def synchronises(self) -> bool:
+        return self.scheme.synchronises or self.field.synchronises
 
     def run(self, inputs: Inputs) -> Output:
         solution = self._solve(inputs, (0.0, self.time))

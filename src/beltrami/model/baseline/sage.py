@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Edges, Sparse, aggregate
+from beltrami.graph import Edges, SparseMatrix, aggregate
 from beltrami.model.baseline.base import Layer, Layered
 from beltrami.model.baseline.frame import Frame
 from beltrami.model.baseline.weight import mean
@@ -29,7 +29,7 @@ class Mean(Layer):
         for weight in self.project.linear.weight.detach().chunk(2):
             xavier(weight)
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         near, own = self.project(x).chunk(2, dim=-1)
         out: Tensor = own + aggregate(mean(edges, near.dtype), near, edges) + self.bias
         return out
@@ -56,7 +56,7 @@ class MaxPool(Layer):
         for weight in (*self.project.linear.weight.detach().split(self.widths), self.mix.weight):
             xavier(weight)
 
-    def forward(self, x: Tensor | Sparse, edges: Edges) -> Tensor:
+    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
         shown, own = self.project(x).split(self.widths, dim=-1)
         shown = torch.relu(shown + self.shift)
         there = shown.index_select(0, edges.j)

@@ -5,14 +5,14 @@ from beltrami.model.zoo.convolution import CHEBNET, GCN, chebnet, gcn
 from beltrami.model.zoo.diffusion import BLEND, GRAND, blend, grand, hyperbolic_blend
 from beltrami.model.zoo.pointwise import DEEPSET, deepset
 from beltrami.model.zoo.position import MONET, TRANSFORMER, monet, transformer
-from beltrami.model.zoo.row import LAYERS, Row
+from beltrami.model.zoo.row import LAYERS, ZooEntry
 
 TABLE = (CHEBNET, GAT, MONET, TRANSFORMER, DEEPSET, DIGL, DGCNN, GCN, GRAND, BLEND)
 """In the order of Table 1; GCN and GRAND, which it does not have, before BLEND."""
 
 __all__ = [
     "TABLE",
-    "Row",
+    "ZooEntry",
     "LAYERS",
     "chebnet",
     "gat",

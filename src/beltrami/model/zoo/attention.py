@@ -3,7 +3,7 @@
 from beltrami.diffusivity import Additive
 from beltrami.flow import BeltramiFlow, Flow
 from beltrami.model.evolution import Evolution
-from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, Row, layered
+from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, ZooEntry, layered
 from beltrami.scheme import TimeStepping
 from beltrami.stencil import KNN, Chain, Loops, TopK, Unweighted
 
@@ -78,6 +78,6 @@ def _attention(channels: int, layers: int, width: int, heads: int) -> Flow:
     return layered(lambda: BeltramiFlow(Additive(channels, width, heads=heads)), layers)
 
 
-GAT = Row("GAT", FEATURES, "a(x_i, x_j)", "fixed E", FIXED_STEP, "gat-flow", gat)
-DIGL = Row("DIGL", FEATURES, "a(x_i, x_j)", "fixed E(U)", FIXED_STEP, "digl-flow", digl)
-DGCNN = Row("DGCNN/DGM", FEATURES, "a(x_i, x_j)", "adaptive E(X)", FIXED_STEP, "dgcnn-flow", dgcnn)
+GAT = ZooEntry("GAT", FEATURES, "a(x_i, x_j)", "fixed E", FIXED_STEP, "gat-flow", gat)
+DIGL = ZooEntry("DIGL", FEATURES, "a(x_i, x_j)", "fixed E(U)", FIXED_STEP, "digl-flow", digl)
+DGCNN = ZooEntry("DGCNN/DGM", FEATURES, "a(x_i, x_j)", "adaptive E(X)", FIXED_STEP, "dgcnn-flow", dgcnn)

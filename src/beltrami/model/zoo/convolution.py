@@ -4,7 +4,7 @@ from beltrami.diffusivity import RandomWalk
 from beltrami.flow import ChebyshevFlow, LinearFlow, MixedFlow
 from beltrami.graph import Both
 from beltrami.model.evolution import Evolution
-from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, Row, layered
+from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, ZooEntry, layered
 from beltrami.scheme import TimeStepping
 from beltrami.stencil import Loops
 
@@ -48,5 +48,5 @@ def gcn(channels: int, *, layers: int = 2, scheme: TimeStepping = LAYERS) -> Evo
     return Evolution(flow, scheme=scheme, time=layers, stencil=Loops(1.0))
 
 
-CHEBNET = Row("ChebNet", FEATURES, "fixed a_ij", "fixed E", FIXED_STEP, "chebnet-flow", chebnet)
-GCN = Row("GCN (Onsager)", FEATURES, "fixed a_ij", "fixed E", FIXED_STEP, "gcn-flow", gcn)
+CHEBNET = ZooEntry("ChebNet", FEATURES, "fixed a_ij", "fixed E", FIXED_STEP, "chebnet-flow", chebnet)
+GCN = ZooEntry("GCN (Onsager)", FEATURES, "fixed a_ij", "fixed E", FIXED_STEP, "gcn-flow", gcn)

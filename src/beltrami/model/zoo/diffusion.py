@@ -5,7 +5,7 @@ from beltrami.flow import BeltramiFlow, Flow, HyperbolicFlow, LinearFlow
 from beltrami.geometry import PoincareBall
 from beltrami.joint import Joint
 from beltrami.model.evolution import Evolution
-from beltrami.model.zoo.row import FEATURES, Row
+from beltrami.model.zoo.row import FEATURES, ZooEntry
 from beltrami.scheme import TimeStepping
 from beltrami.stencil import KNN, Charted, Loops, Stencil
 
@@ -66,8 +66,8 @@ def hyperbolic_blend(
     return Evolution(flow, scheme=scheme, time=time, stencil=stencil, remesh=remesh)
 
 
-GRAND = Row("GRAND", FEATURES, "a(x_i, x_j)", "fixed E", "explicit, adaptive step", "grand", grand)
-BLEND = Row(
+GRAND = ZooEntry("GRAND", FEATURES, "a(x_i, x_j)", "fixed E", "explicit, adaptive step", "grand", grand)
+BLEND = ZooEntry(
     "BLEND",
     "positions U + features X",
     "a(z_i, z_j)",

@@ -4,7 +4,7 @@ from torch import nn
 
 from beltrami.flow import MessageFlow, Pointwise
 from beltrami.model.evolution import Evolution
-from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, Row, layered
+from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, ZooEntry, layered
 from beltrami.scheme import TimeStepping
 from beltrami.stencil import Isolated
 
@@ -32,4 +32,4 @@ def deepset(channels: int, *, layers: int = 2, width: int = 64, scheme: TimeStep
     return Evolution(layered(flow, layers), scheme=scheme, time=layers, stencil=Isolated())
 
 
-DEEPSET = Row("DeepSet/PointNet", FEATURES, "a(x_i)", "fixed E = {}", FIXED_STEP, "deepset-flow", deepset)
+DEEPSET = ZooEntry("DeepSet/PointNet", FEATURES, "a(x_i)", "fixed E = {}", FIXED_STEP, "deepset-flow", deepset)

@@ -3,10 +3,10 @@
 import math
 
 from beltrami.diffusivity import Mixture, ScaledDot
-from beltrami.flow import BeltramiFlow, Held, LinearFlow
+from beltrami.flow import BeltramiFlow, FrozenPositions, LinearFlow
 from beltrami.joint import Joint
 from beltrami.model.evolution import Evolution
-from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, Row, layered
+from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, ZooEntry, layered
 from beltrami.scheme import TimeStepping
 from beltrami.stencil import Chain, Complete, Loops
 
@@ -27,7 +27,7 @@ def monet(joint: Joint, *, layers: int = 2, kernels: int = 2, scheme: TimeSteppi
         scheme: Euler steps of length one, or another discretisation of the same flow.
     """
     flow = layered(lambda: LinearFlow(Mixture(joint, kernels=kernels)), layers)
-    return Evolution(Held(flow, joint), scheme=scheme, time=layers, stencil=Loops(1.0))
+    return Evolution(FrozenPositions(flow, joint), scheme=scheme, time=layers, stencil=Loops(1.0))
 
 
 def transformer(
@@ -51,10 +51,10 @@ def transformer(
     """
     root = math.sqrt(width / heads)
     flow = layered(lambda: BeltramiFlow(ScaledDot(joint.channels, width, heads=heads, d_k=root)), layers)
-    return Evolution(Held(flow, joint), scheme=scheme, time=layers, stencil=Chain(Complete(), Loops(1.0)))
+    return Evolution(FrozenPositions(flow, joint), scheme=scheme, time=layers, stencil=Chain(Complete(), Loops(1.0)))
 
 
-MONET = Row("MoNet", FEATURES, "a(u_i, u_j)", "fixed E", FIXED_STEP, "monet-flow", monet)
-TRANSFORMER = Row(
+MONET = ZooEntry("MoNet", FEATURES, "a(u_i, u_j)", "fixed E", FIXED_STEP, "monet-flow", monet)
+TRANSFORMER = ZooEntry(
     "Transformer", FEATURES, "a(z_i, z_j)", "fixed E = V x V", FIXED_STEP, "transformer-flow", transformer
 )

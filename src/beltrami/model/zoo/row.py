@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from beltrami.flow import Flow, PerInterval, Scheduled
+from beltrami.flow import Flow, PerInterval, TimeVarying
 from beltrami.model.evolution import Evolution
 from beltrami.scheme import ConstantSteps, Euler, Scheme
 
@@ -15,7 +15,7 @@ FIXED_STEP = "explicit, fixed step"
 
 
 @dataclass(frozen=True)
-class Row:
+class ZooEntry:
     """A network as an instance of the framework: the columns of Table 1, and the function that builds it.
 
     Args:
@@ -41,4 +41,4 @@ def layered(make: Callable[[], Flow], layers: int) -> Flow:
     """A flow with parameters of its own for each layer, an interval of length one."""
     if layers < 1:
         raise ValueError(f"a network needs one of `layers` or more; got {layers}.")
-    return make() if layers == 1 else Scheduled([make() for _ in range(layers)], PerInterval(layers))
+    return make() if layers == 1 else TimeVarying([make() for _ in range(layers)], PerInterval(layers))

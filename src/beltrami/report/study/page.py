@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
-from beltrami.experiment.effort import TRIED
-from beltrami.experiment.study import STUDIES, Line, Study, Table, latest, tabulate
+from beltrami.config.search_count import TRIED
+from beltrami.lab.study import STUDIES, Record, Study, Table, latest, tabulate
+from beltrami.report.study.format import compared, failures, known, measured, printed, title
 from beltrami.report.study.plot import Plot, plots
-from beltrami.report.study.words import compared, failures, known, measured, printed, title
 
 HEAD = """# Results
 
@@ -21,13 +21,13 @@ NONE = "No study has left results yet."
 FIGURES = "study"  # folder of the figures, beside the page
 
 
-def page(results: Mapping[str, Sequence[Line]]) -> str:
+def page(results: Mapping[str, Sequence[Record]]) -> str:
     """The whole page, by studies in the order of the catalogue; it ends with a line's end."""
     parts = [_section(study, results[name]) for name, study in STUDIES.items() if results.get(name)]
     return "\n\n".join([HEAD, *(parts or [NONE])]) + "\n"
 
 
-def figures(results: Mapping[str, Sequence[Line]]) -> list[Plot]:
+def figures(results: Mapping[str, Sequence[Record]]) -> list[Plot]:
     """The figures that the page shows."""
     found = []
     for name, study in STUDIES.items():
@@ -36,14 +36,14 @@ def figures(results: Mapping[str, Sequence[Line]]) -> list[Plot]:
     return found
 
 
-def write(results: Mapping[str, Sequence[Line]], path: Path) -> None:
+def write(results: Mapping[str, Sequence[Record]], path: Path) -> None:
     """Write the page, and its figures into a folder beside it."""
     path.write_text(page(results))
     for plot in figures(results):
         plot.save(path.parent / FIGURES)
 
 
-def _section(study: Study, lines: Sequence[Line]) -> str:
+def _section(study: Study, lines: Sequence[Record]) -> str:
     tables = tabulate(study, lines)
     parts = [f"## {study.name}", study.title, study.note, _conditions(latest(lines))]
     for table in tables:
@@ -79,7 +79,7 @@ def _pairs(table: Table) -> str:
     return f"{table.quantity.title}, compared run by run\n\n{_markdown(['', *table.datasets], rows)}"
 
 
-def _conditions(lines: Sequence[Line]) -> str:
+def _conditions(lines: Sequence[Record]) -> str:
     """Splits, device, versions, and how many configurations were tried."""
     parts = []
     for name, path in (("Splits", "split.protocol"), ("Measured on", "device"), ("torch", "versions.torch")):

@@ -11,7 +11,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from beltrami.data import CATALOGUE
-from beltrami.experiment.study import Cell, Line, Table, latest
+from beltrami.lab.study import Cell, Record, Table, latest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ class Plot:
         return path
 
 
-def plots(table: Table, lines: Sequence[Line]) -> list[Plot]:
+def plots(table: Table, lines: Sequence[Record]) -> list[Plot]:
     """The figures that the data of a table allow."""
     made = [against_paper(table), along_curve(table), along_flow(table, lines)]
     return [plot for plot in made if plot is not None]
@@ -128,7 +128,7 @@ def along_curve(table: Table) -> Plot | None:
     return Plot(f"{table.study.name}-{table.quantity.name.replace('_', '-')}", caption, table.datasets, panel)
 
 
-def along_flow(table: Table, lines: Sequence[Line]) -> Plot | None:
+def along_flow(table: Table, lines: Sequence[Record]) -> Plot | None:
     """Validation accuracy over t, the mean over runs of every row."""
     readings: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in latest(lines):

@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from beltrami.experiment.study import Study, Table
-from beltrami.report.study.words import compared, failures, known, measured, printed, title
+from beltrami.lab.study import Study, Table
+from beltrami.report.study.format import compared, failures, known, measured, printed, title
 
 CELL, GAP = 27, 3  # characters of a column, and between two
 NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from beltrami.experiment.study import Line, Task, Watch
+from beltrami.lab.study import PlannedRun, Record, Watch
 from beltrami.report.bar import counting
 
 
@@ -54,7 +54,7 @@ class Live:
     left: str = ""
     going: set[tuple[str, str]] = field(default_factory=set)
 
-    def begin(self, tasks: Sequence[Task]) -> None:
+    def begin(self, tasks: Sequence[PlannedRun]) -> None:
         self.going |= {task.identity for task in tasks}
         self.runs, self.latest = _runs(tasks), len(tasks)
         self._show(self.runs)
@@ -62,7 +62,7 @@ class Live:
     def epoch(self, number: int, going: int) -> None:
         self._show(f"{self.runs}, epoch {number}")
 
-    def end(self, line: Line) -> None:
+    def end(self, line: Record) -> None:
         self.left = self.pace.step()
         self.going.discard(line.identity)
         if line.error is not None:
@@ -71,7 +71,7 @@ class Live:
         self.bar.advance(self.task)
         self._show(self.runs)
 
-    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
+    def fall_back(self, tasks: Sequence[PlannedRun], why: str) -> None:
         self.going -= {task.identity for task in tasks}
         self.bar.console.print(f"{_runs(tasks)}: {why}", markup=False)
 
@@ -92,13 +92,13 @@ class Plain:
     def __post_init__(self) -> None:
         self.pace = Pace(self.total)
 
-    def begin(self, tasks: Sequence[Task]) -> None:
+    def begin(self, tasks: Sequence[PlannedRun]) -> None:
         pass
 
     def epoch(self, number: int, going: int) -> None:
         pass
 
-    def end(self, line: Line) -> None:
+    def end(self, line: Record) -> None:
         left = self.pace.step()
         accuracy = line.number("test_accuracy")
         found = "done" if accuracy is None else f"test {accuracy:.2f}%"
@@ -107,11 +107,11 @@ class Plain:
         text = f"{self.pace.done}/{self.total} {where}: {what} ({left})"
         self.console.print(text, markup=False, soft_wrap=True)
 
-    def fall_back(self, tasks: Sequence[Task], why: str) -> None:
+    def fall_back(self, tasks: Sequence[PlannedRun], why: str) -> None:
         self.console.print(why, markup=False, soft_wrap=True)
 
 
-def _runs(tasks: Sequence[Task]) -> str:
+def _runs(tasks: Sequence[PlannedRun]) -> str:
     first, many = tasks[0], f", {len(tasks)} together" if len(tasks) > 1 else ""
     return f"{first.row} on {first.config.dataset}, split {first.config.data.split_seed}{many}"
 

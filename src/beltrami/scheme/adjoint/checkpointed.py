@@ -12,15 +12,15 @@ from beltrami.scheme.adjoint.direct import Direct
 from beltrami.scheme.adjoint.pullback import pullback, spread
 from beltrami.scheme.base import (
     Adjoint,
+    CountingField,
     Solution,
     State,
     Stats,
-    Tally,
     VectorField,
     refuse_second_derivative,
     requiring_grad,
 )
-from beltrami.scheme.march import Stride, march
+from beltrami.scheme.loop import AcceptedStep, accepted_steps
 
 if TYPE_CHECKING:
     from beltrami.scheme.solve import Scheme
@@ -78,7 +78,7 @@ class _Trail:
         self.times: list[float] = []
         self.starts: list[tuple[Tensor, State]] = []
 
-    def add(self, stride: Stride) -> None:
+    def add(self, stride: AcceptedStep) -> None:
         if len(self.times) % self.every == 0:
             self.starts.append((stride.y0, stride.state))
         self.times.append(stride.t0)
@@ -91,7 +91,7 @@ class _Checkpointed(torch.autograd.Function):
     def forward(ctx: Any, problem: _Problem, y0: Tensor, *params: Tensor) -> Tensor:
         f, ts, scheme, stats = problem.f, problem.ts, problem.scheme, problem.stats
         trail, ys = _Trail(problem.every), [y0]
-        for stride in march(Tally(f, stats), y0, ts[0], ts[-1], scheme, stats):
+        for stride in accepted_steps(CountingField(f, stats), y0, ts[0], ts[-1], scheme, stats):
             trail.add(stride)
             ys += stride.observe(ts).values()
         ctx.problem, ctx.every, ctx.times = problem, trail.every, (*trail.times, ts[-1])
@@ -132,13 +132,13 @@ def _replay(
     problem: _Problem, times: Sequence[float], start: Sequence[Tensor], *, first: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Repeat the steps between ``times``: the states observed on the way, then the last state with its memory."""
-    solver, field = problem.scheme.solver, Tally(problem.f, problem.stats, backward=True)
+    solver, field = problem.scheme.solver, CountingField(problem.f, problem.stats, backward=True)
     y, state = start[0], tuple(start[1:])
     if first:
         state = solver.init(field, times[0], y)
     ys: list[Tensor] = []
     for t0, t1 in pairwise(times):
         step = solver.step(field, t0, t1, y, state)
-        ys += Stride(t0, t1, y, state, step).observe(problem.ts).values()
+        ys += AcceptedStep(t0, t1, y, state, step).observe(problem.ts).values()
         y, state = step.y1, step.state
     return ys, [y, *state]

@@ -8,11 +8,19 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.adjoint.direct import Direct
-from beltrami.scheme.adjoint.leading import Leading
 from beltrami.scheme.adjoint.path import Path
+from beltrami.scheme.adjoint.prefix_controller import PrefixController
 from beltrami.scheme.adjoint.pullback import pullback, spread
-from beltrami.scheme.base import Adjoint, Solution, Stats, Tally, VectorField, refuse_second_derivative, requiring_grad
-from beltrami.scheme.march import march
+from beltrami.scheme.base import (
+    Adjoint,
+    CountingField,
+    Solution,
+    Stats,
+    VectorField,
+    refuse_second_derivative,
+    requiring_grad,
+)
+from beltrami.scheme.loop import accepted_steps
 
 if TYPE_CHECKING:
     from beltrami.scheme.solve import Scheme
@@ -67,7 +75,7 @@ class _Continuous(torch.autograd.Function):
     def forward(ctx: Any, problem: _Problem, y0: Tensor, *params: Tensor) -> Tensor:
         f, ts, scheme, stats = problem.f, problem.ts, problem.scheme, problem.stats
         anchors = {ts[0]: y0}
-        for stride in march(Tally(f, stats), y0, ts[0], ts[-1], scheme, stats):
+        for stride in accepted_steps(CountingField(f, stats), y0, ts[0], ts[-1], scheme, stats):
             if scheme.solver.order > 4:  # a cubic over the whole step would lose digits that the solver has
                 middle = 0.5 * (stride.t0 + stride.t1)
                 anchors[middle] = stride.step.interpolate(middle)
@@ -83,7 +91,7 @@ class _Continuous(torch.autograd.Function):
         problem, ts = ctx.problem, ctx.problem.ts
         params, anchors = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
         wanted = [p for p, needed in zip(params, ctx.needs_input_grad[2:], strict=True) if needed]
-        field = Tally(problem.f, problem.stats, backward=True)
+        field = CountingField(problem.f, problem.stats, backward=True)
         path = Path(field, ctx.times, anchors, smooth=problem.scheme.solver.order > 2)
         adjoint = _AdjointField(field, path, wanted)
 
@@ -93,7 +101,7 @@ class _Continuous(torch.autograd.Function):
         scheme = _backward_scheme(problem, grad_ys[0].numel())
         for k in reversed(range(len(ts) - 1)):
             stats = Stats()
-            for stride in march(adjoint, w, -ts[k + 1], -ts[k], scheme, stats):
+            for stride in accepted_steps(adjoint, w, -ts[k + 1], -ts[k], scheme, stats):
                 w = stride.step.y1
             scheme = replace(scheme, controller=scheme.controller.resume(stats.last_dt))
             lam, *sums = adjoint.unpack(w)
@@ -128,4 +136,4 @@ class _AdjointField:
 
 def _backward_scheme(problem: _Problem, count: int) -> "Scheme":
     controller = problem.backward.controller.resume(problem.stats.last_dt)
-    return replace(problem.backward, controller=Leading(controller, count))
+    return replace(problem.backward, controller=PrefixController(controller, count))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.base import VectorField
-from beltrami.scheme.interpolant import Hermite, Linear
+from beltrami.scheme.interpolant import Hermite, LinearVectorField
 
 
 class Path:
@@ -27,7 +27,7 @@ class Path:
         self.f, self.times, self.anchors, self.smooth = f, times, anchors, smooth
         self.slopes: dict[int, Tensor] = {}
         self.current = -1
-        self.stretch: Hermite | Linear | None = None
+        self.stretch: Hermite | LinearVectorField | None = None
 
     def __call__(self, t: float) -> Tensor:
         i = min(max(bisect_right(self.times, t) - 1, 0), len(self.times) - 2)
@@ -35,10 +35,10 @@ class Path:
             self.current, self.stretch = i, self._stretch(i)
         return self.stretch(t)
 
-    def _stretch(self, i: int) -> Hermite | Linear:
+    def _stretch(self, i: int) -> Hermite | LinearVectorField:
         ends = self.times[i], self.times[i + 1], self.anchors[i], self.anchors[i + 1]
         if not self.smooth:
-            return Linear(*ends)
+            return LinearVectorField(*ends)
         self.slopes = {k: self._slope(k) for k in (i, i + 1)}
         return Hermite(*ends, slope0=self.slopes[i], slope1=lambda: self.slopes[i + 1])
 

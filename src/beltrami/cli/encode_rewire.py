@@ -1,0 +1,102 @@
+"""The verbs that prepare space: positions of nodes, and graphs between them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beltrami.cli.option import Component, Device, check_device, check_file
+
+Name = Annotated[str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="DATASET")]
+
+
+def encode(
+    dataset: Name,
+    encoding: Annotated[
+        str,
+        typer.Option(
+            help="How: ppr, heat, laplacian, walk (return probabilities), deepwalk or hyperbolic.", metavar="NAME"
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write, in safetensors.", metavar="FILE")],
+    component: Component = "largest",
+    seed: Annotated[int, typer.Option(help="Seed of encodings that draw random numbers.", metavar="N")] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Change a setting, such as `--set position.channels=64`.", metavar="position.NAME=VALUE"
+        ),
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Write positions of a dataset's nodes to a file.
+
+    Settings: `position.restart` and `top` (ppr), `time` and `top` (heat), `channels` (laplacian, walk, deepwalk,
+    hyperbolic), `walk_length` and `tuned` (deepwalk). What was encoded once is kept and found again.
+
+    A run takes the positions with `--set position.file=FILE`, and checks that they are those of its graph.
+
+    Examples:
+
+    - `beltrami encode cora --encoding deepwalk --set position.channels=64 --out cora-deepwalk.safetensors`
+
+    - `beltrami train cora --set position.file=cora-deepwalk.safetensors`
+    """
+    from beltrami import prepare
+    from beltrami.report.space import encoded, working
+
+    config = prepare.position_settings(encoding, seed=seed, settings=settings or [])
+    prepare.check_dataset(dataset, component=component)
+    where = check_device(device)
+    check_file(out)
+    with working(f"{dataset} / {encoding}") as progress:
+        found = prepare.encode(dataset, config, out, component=component, device=where, progress=progress)
+    encoded(found.positions, seconds=found.seconds, from_cache=found.from_cache, path=out)
+
+
+def rewire(
+    dataset: Name,
+    stencil: Annotated[
+        str, typer.Option(help="How: knn, radius, digl, threshold, complete, isolated or keep.", metavar="NAME")
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write, in safetensors.", metavar="FILE")],
+    positions: Annotated[
+        Path | None,
+        typer.Option(help="Positions for knn and radius to look at, as `encode` wrote them.", metavar="FILE"),
+    ] = None,
+    component: Component = "largest",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting, such as `--set stencil.k=32`.", metavar="stencil.NAME=VALUE"),
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Write the graph that a stencil makes of a dataset's, and say how the two differ.
+
+    knn and radius look at the positions of `--positions`, else at the features as they are. Settings: `stencil.k` (knn,
+    digl), `radius` (radius), `restart` (digl, threshold), `least` (threshold), `symmetric`, `weighted`, `loops`.
+
+    Homophily is told from the labels of all nodes: it describes a graph, and is nothing to choose one by.
+
+    A run takes the graph with `--set stencil.file=FILE`, and checks that it was made of its own.
+
+    Examples:
+
+    - `beltrami rewire cora --stencil digl --set stencil.k=64 --out cora-digl.safetensors`
+
+    - `beltrami rewire cora --stencil knn --positions cora-deepwalk.safetensors --out cora-knn.safetensors`
+
+    - `beltrami train cora --set stencil.file=cora-digl.safetensors --set stencil.loops=0`
+    """
+    from beltrami import prepare
+    from beltrami.report.space import rewired, working
+
+    config = prepare.stencil_settings(stencil, positions=positions, settings=settings or [])
+    prepare.check_dataset(dataset, component=component)
+    where = check_device(device)
+    check_file(out)
+    with working(f"{dataset} / {stencil}") as progress:
+        found = prepare.rewire(
+            dataset, config, out, positions=positions, component=component, device=where, progress=progress
+        )
+    rewired(found.rewiring, seconds=found.seconds, path=out)

@@ -1,0 +1,19 @@
+"""Configurations: their types, their parser, the builder of objects and the recipes."""
+
+from beltrami.config.build import check_settings
+from beltrami.config.files import resolve_files
+from beltrami.config.parse import override, parse, read_config, setting_names
+from beltrami.config.recipe.catalogue import RECIPES, load_recipe
+from beltrami.config.spec import RunConfig
+
+__all__ = [
+    "RunConfig",
+    "check_settings",
+    "resolve_files",
+    "override",
+    "parse",
+    "read_config",
+    "setting_names",
+    "RECIPES",
+    "load_recipe",
+]

@@ -1,0 +1,1 @@
+"""Recipes: complete settings by dataset."""

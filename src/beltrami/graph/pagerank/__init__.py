@@ -1,0 +1,1 @@
+"""Rows of personalised PageRank and of the heat kernel."""

@@ -1,0 +1,156 @@
+"""Push compiled by numba: row by row, each in time and memory of what it reaches, rows shared out among threads."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from beltrami.graph.jit import compiled
+from beltrami.graph.pagerank.push_estimate import MARGIN, Entries, Estimate, Walk
+
+BLOCKS = 64  # of rows; each has vectors of length n of its own
+Array = NDArray[Any]
+
+
+def block(num_nodes: int) -> int:
+    return -(-num_nodes // BLOCKS)
+
+
+def workers() -> int:
+    return torch.get_num_threads()
+
+
+def push(walk: Walk, first: int, last: int) -> Entries:
+    """Rows of P; see ``PushBackend`` in :mod:`beltrami.graph.pagerank.push`."""
+    ptr, index, step, threshold = (a.numpy() for a in (walk.ptr, walk.index, walk.step, walk.threshold))
+    count, column, value = _push(first, last, ptr, index, step, threshold)
+    return torch.from_numpy(count), torch.from_numpy(column), walk.restart * torch.from_numpy(value)
+
+
+def refine(walk: Walk, estimate: Estimate, first: int, last: int, *, candidates: int | None, least: float) -> Entries:
+    """P + R P^T + ell ell^T at candidates; see ``PushBackend`` in :mod:`beltrami.graph.pagerank.push`."""
+    graph = tuple(a.numpy() for a in (walk.ptr, walk.index, walk.step, walk.v))
+    rows = tuple(a.numpy() for a in (estimate.ptr, estimate.index, estimate.value, estimate.diagonal, estimate.left))
+    wanted = walk.num_nodes if candidates is None else candidates
+    count, column, value = _refine(first, last, graph, rows, np.float32(walk.restart), wanted, np.float32(least))
+    row = torch.repeat_interleave(torch.arange(first, last), torch.from_numpy(count))
+    return row, torch.from_numpy(column).long(), torch.from_numpy(value)
+
+
+@compiled
+def _larger(array: Array, length: int) -> Array:
+    """The array with room for ``length`` entries and half as many again, if it has not that room already."""
+    if length <= len(array):
+        return array
+    larger = np.empty(length + length // 2, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@compiled
+def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshold: Array) -> tuple[Array, Array, Array]:
+    n, used = len(threshold), 0
+    p, r = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    seen, synchronises = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    touched, here, there = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    moving = np.empty(n, np.float32)
+    count = np.zeros(last - first, np.int64)
+    column, value = np.empty(1024, np.int32), np.empty(1024, np.float32)
+    for seed in range(first, last):
+        r[seed], seen[seed], touched[0], here[0] = 1, True, seed, seed
+        reached, waiting = 1, 1
+        while waiting:
+            for k in range(waiting):
+                u = here[k]
+                moving[k], synchronises[u] = r[u], False
+                p[u] += r[u]
+                r[u] = 0
+            after = 0
+            for k in range(waiting):
+                u = here[k]
+                for e in range(ptr[u], ptr[u + 1]):
+                    w = index[e]
+                    r[w] += moving[k] * step[e]
+                    if not seen[w]:
+                        seen[w], touched[reached] = True, w
+                        reached += 1
+                    if r[w] > threshold[w] and not synchronises[w]:
+                        synchronises[w], there[after] = True, w
+                        after += 1
+            here, there, waiting = there, here, after
+        kept = 0
+        for k in range(reached):
+            u = touched[k]
+            if p[u] > 0:
+                here[kept], moving[kept] = u, p[u]
+                kept += 1
+            p[u], r[u], seen[u] = 0, 0, False
+        column, value = _larger(column, used + kept), _larger(value, used + kept)
+        for k in np.argsort(-moving[:kept]):
+            column[used], value[used] = here[k], moving[k]
+            used += 1
+        count[seed - first] = kept
+    return count, column[:used].copy(), value[:used].copy()
+
+
+@compiled
+def _refine(
+    first: int,
+    last: int,
+    graph: tuple[Array, ...],
+    rows: tuple[Array, ...],
+    restart: np.float32,
+    candidates: int,
+    least: np.float32,
+) -> tuple[Array, Array, Array]:
+    ptr, index, step, v = graph
+    begin, node, entry, diagonal, left = rows
+    n, used = len(left), 0
+    p, r, seen = np.zeros(n, np.float32), np.zeros(n, np.float32), np.zeros(n, np.bool_)
+    touched, place, score = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.float32)
+    count = np.zeros(last - first, np.int64)
+    column, value = np.empty(1024, np.int32), np.empty(1024, np.float32)
+    for seed in range(first, last):
+        reached = 0
+        for k in range(begin[seed], begin[seed + 1]):
+            u = node[k]
+            p[u], seen[u], touched[reached] = entry[k], True, u
+            r[u] = -entry[k] / restart
+            reached += 1
+        r[seed] += 1
+        for k in range(begin[seed], begin[seed + 1]):
+            u, moving = node[k], entry[k] / restart
+            for e in range(ptr[u], ptr[u + 1]):
+                w = index[e]
+                r[w] += moving * step[e]
+                if not seen[w]:
+                    seen[w], touched[reached] = True, w
+                    reached += 1
+        # R and ell are positive but for rounding: what lies below as many entries of P as are wanted is not wanted.
+        cut = begin[seed] + candidates - 1
+        floor = (1 - MARGIN) * entry[cut] if cut < begin[seed + 1] else least
+        found = 0
+        for k in range(reached):
+            u = touched[k]
+            even = left[seed] * v[u]
+            s = p[u] + even + (r[u] - even) * diagonal[u]
+            if s >= floor:
+                place[found], score[found] = u, s
+                found += 1
+        chosen = place[:found]
+        if found > candidates:
+            chosen = chosen[np.argsort(-score[:found], kind="mergesort")[:candidates]]
+        chosen = np.sort(chosen)
+        column, value = _larger(column, used + len(chosen)), _larger(value, used + len(chosen))
+        for u in chosen:
+            total = p[u] + left[seed] * left[u]
+            for k in range(begin[u], begin[u + 1]):
+                total += entry[k] * r[node[k]]
+            column[used], value[used] = u, total
+            used += 1
+        count[seed - first] = len(chosen)
+        for k in range(reached):
+            u = touched[k]
+            p[u], r[u], seen[u] = 0, 0, False
+    return count, column[:used].copy(), value[:used].copy()

@@ -1,0 +1,1 @@
+"""Studies, tuning and benchmarks: what the library itself does not need."""

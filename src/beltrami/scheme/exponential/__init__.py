@@ -1,0 +1,1 @@
+"""Exponential integrator for linear fields."""

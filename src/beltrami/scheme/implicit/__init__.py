@@ -1,0 +1,1 @@
+"""Implicit solvers and the equations they solve."""

@@ -1,0 +1,93 @@
+"""Somebody else's time stepping behind our door."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import Node, get_gradient_edge
+
+from beltrami.errors import SolverError
+from beltrami.scheme.adjoint import Continuous, Direct
+from beltrami.scheme.base import Adjoint, CountingField, Solution, Stats, TimeStepping, VectorField, requiring_grad
+
+
+@dataclass(frozen=True)
+class TorchDiffEq(TimeStepping):
+    """A solver of torchdiffeq, to stand where a ``Scheme`` stands; needs ``pip install beltrami[torchdiffeq]``.
+
+    Its ``Continuous`` integrates y backwards along with the adjoint, over the whole of each interval: for diffusion
+    keep these short. Steps are not counted, evaluations are.
+
+    Args:
+        method: torchdiffeq's name of the solver, such as ``"dopri5"``.
+        rtol, atol: tolerances.
+        step_size: for its solvers of constant steps.
+        adjoint: ``Direct()`` for ``odeint``, ``Continuous()`` for ``odeint_adjoint``.
+    """
+
+    method: str
+    rtol: float
+    atol: float
+    step_size: float | None = None
+    adjoint: Adjoint = Direct()  # noqa: RUF009 - frozen and empty, so it may be shared
+
+    def __post_init__(self) -> None:
+        if self.adjoint not in (Direct(), Continuous()):
+            raise ValueError(f"torchdiffeq has the adjoints Direct() and Continuous(); got {self.adjoint!r}.")
+
+    def resume(self, stats: Stats) -> "TorchDiffEq":
+        return self
+
+    def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
+        try:
+            from torchdiffeq import odeint, odeint_adjoint
+        except ImportError as missing:
+            raise ImportError("TorchDiffEq needs torchdiffeq: pip install beltrami[torchdiffeq].") from missing
+        stats = Stats()
+        field = CountingField(f, stats)
+        solve = odeint if self.adjoint == Direct() else partial(odeint_adjoint, adjoint_params=_independent(params))
+        try:
+            ys = solve(
+                lambda t, y: field(float(t.detach()), y),
+                y0,
+                torch.tensor(ts, dtype=y0.dtype, device=y0.device),
+                rtol=self.rtol,
+                atol=self.atol,
+                method=self.method,
+                options={"norm": _norm} if self.step_size is None else {"step_size": self.step_size},
+            )
+        except AssertionError as failure:
+            raise SolverError(
+                f"torchdiffeq's {self.method} failed between t={ts[0]:.6g} and {ts[-1]:.6g}: {failure}. "
+                "Try looser tolerances or a smaller `step_size`."
+            ) from failure
+        field.backward = True
+        return Solution(ys, stats)
+
+
+def _norm(x: Tensor) -> Tensor:
+    """Root mean square, without a graph: step sizes are constants. Else their derivative, which for a field that
+    depends on time is only half there, would spoil the gradient."""
+    return x.detach().square().mean().sqrt()
+
+
+def _independent(params: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Those that gradients can reach; refused where one was computed from another, as torchdiffeq's adjoint would
+    count what flows between them twice."""
+    reached = requiring_grad(params)
+    nodes = [get_gradient_edge(p).node for p in reached]
+    ahead = [parent for node in nodes for parent, _ in node.next_functions]
+    seen: set[Node] = set()
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        if node in nodes:
+            raise ValueError(
+                f"with TorchDiffEq and Continuous() no tensor of `params` may be computed from another, and number "
+                f"{nodes.index(node)} is behind one of the others: leave one of the two out, or use a Scheme."
+            )
+        seen.add(node)
+        ahead += [parent for parent, _ in node.next_functions]
+    return reached

@@ -1,0 +1,259 @@
+"""A run repeats itself, tells the truth about itself, and can be read back from its folder."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from toy import small_blend, small_config, toy_problem
+
+from beltrami.config import RunConfig, load_recipe, override
+from beltrami.data import Dataset
+from beltrami.errors import DataError, UnknownName
+from beltrami.graph import SparseMatrix
+from beltrami.model import BLEND
+from beltrami.run import evaluate_run, even_rows, load_problem, run_config, save_run
+from beltrami.stencil import FeatureSimilarity, by_rarity
+from beltrami.train import RunResult, save_weights, seeded
+
+
+def facts(result: RunResult) -> dict[str, Any]:
+    """All of a result but how long it took."""
+    return {name: value for name, value in asdict(result).items() if name != "train_seconds"}
+
+
+def digits(*settings: str) -> RunConfig:
+    """Three epochs of the recipe, with what the tests below rely on said outright."""
+    relied_on = ["train.epochs=3", "position.encoding=none", "flow.source=true"]
+    return override(load_recipe("blend", "digits", protocol="shchur"), [*relied_on, *settings])
+
+
+def test_run_tells_what_it_ran() -> None:
+    config, problem = override(small_config(), ["seed=5"]), toy_problem()
+    result, model = run_config(config, problem=problem)
+    assert (result.dataset, result.recipe, result.seed, result.device) == ("toy", "blend", 5, "cpu")
+    assert result.split == {"protocol": "toy", "seed": 0, "hash": problem.split.hash}
+    assert (result.epochs, result.parameters) == (2, sum(p.numel() for p in model.parameters()))
+    assert 0 <= result.val_accuracy <= 100
+    assert 0 <= result.test_accuracy <= 100
+    assert result.evaluations == {"forward": 2 * 8, "backward": 0}  # two epochs of two RK4 steps
+    assert result.attention_spread > 0
+    assert result.best_time > 0
+
+
+def test_checkpointed_run_counts_its_backward_evaluations() -> None:
+    result, _ = run_config(small_config("checkpointed"), problem=toy_problem())
+    assert result.evaluations["backward"] > 0
+
+
+def test_same_seed_gives_the_same_result_bit_by_bit() -> None:
+    (one, model), (other, again) = (run_config(small_config(), problem=toy_problem()) for _ in range(2))
+    assert facts(one) == facts(other)
+    expected = model.state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in again.state_dict().items())
+
+
+def test_another_seed_starts_from_other_weights() -> None:
+    one, other = (run_config(override(small_config(), [f"seed={seed}"]), problem=toy_problem())[1] for seed in (0, 1))
+    assert not torch.equal(one.get_parameter("psi.linear.weight"), other.get_parameter("psi.linear.weight"))
+
+
+def test_run_leaves_the_callers_random_state_as_it_was() -> None:
+    before = torch.get_rng_state()
+    run_config(small_config(), problem=toy_problem())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_run_does_not_depend_on_the_callers_random_state() -> None:
+    results = []
+    for seed in (0, 1):
+        with seeded(seed):
+            results.append(facts(run_config(small_config(), problem=toy_problem())[0]))
+    assert results[0] == results[1]
+
+
+def test_test_labels_change_the_test_accuracy_alone() -> None:
+    problem = toy_problem()
+    y, test = problem.dataset.y, problem.split.test
+    mirrored = replace(problem, dataset=replace(problem.dataset, y=torch.where(test, 1 - y, y)))
+    right, wrong = (facts(run_config(small_config(), problem=posed)[0]) for posed in (problem, mirrored))
+    assert wrong.pop("test_accuracy") == pytest.approx(100 - right.pop("test_accuracy"))
+    assert right == wrong
+
+
+def test_unknown_component_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match=r"unknown data.component 'larges': did you mean 'largest'\?"):
+        load_problem(digits("data.component=larges"))
+
+
+def test_unknown_scaling_of_features_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match=r"unknown data.features 'row': did you mean 'rows'\?"):
+        load_problem(digits("data.features=row"))
+
+
+def test_features_are_scaled_as_asked() -> None:
+    raw, rows = (load_problem(digits(f"data.features={scaling}")) for scaling in ("raw", "rows"))
+    assert isinstance(rows.x, torch.Tensor)
+    assert raw.x is raw.dataset.x
+    mean = raw.dataset.x.sum(1).mean()
+    assert torch.allclose(rows.x.abs().sum(1), mean.expand(1797), rtol=1e-5)
+
+
+def test_rows_without_features_stay_without() -> None:
+    x = torch.tensor([[1.0, 3.0], [0.0, 0.0], [0.0, -2.0]])
+    assert torch.equal(even_rows(x), torch.tensor([[0.5, 1.5], [0.0, 0.0], [0.0, -2.0]]))
+
+
+def test_posed_digits_have_the_split_of_the_seed() -> None:
+    problem, again, other = load_problem(digits()), load_problem(digits()), load_problem(digits("data.split_seed=1"))
+    assert (problem.dataset.num_nodes, problem.edges.num_nodes, problem.x.shape) == (1797, 1797, (1797, 64))
+    assert (problem.split.protocol, problem.split.seed) == ("shchur", 0)
+    assert problem.split.hash == again.split.hash != other.split.hash
+    assert problem.pos is None
+
+
+def test_inputs_become_sparse_where_that_pays() -> None:
+    ppr = load_problem(digits("position.encoding=ppr", "position.top=8"))
+    assert isinstance(ppr.pos, SparseMatrix)
+    assert ppr.pos.shape == (1797, 1797)
+    assert isinstance(ppr.x, torch.Tensor)
+    model = ppr.model(digits())
+    assert isinstance(model, BLEND)
+    assert model.phi is not None
+    assert model.phi.linear.in_features == 1797
+
+
+def test_dense_positions_stay_dense() -> None:
+    laplacian = load_problem(digits("position.encoding=laplacian", "position.channels=4"))
+    assert isinstance(laplacian.pos, torch.Tensor)
+    assert laplacian.pos.shape == (1797, 4)
+
+
+def test_result_is_written_last(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").mkdir()  # so that the weights cannot be written
+    result, model = run_config(small_config(), problem=toy_problem())
+    with pytest.raises(OSError, match=r"model\.safetensors"):
+        save_run(tmp_path, small_config(), result, model)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three epochs on digits."""
+    folder = tmp_path_factory.mktemp("finished")
+    config = digits()
+    save_run(folder, config, *run_config(config))
+    return folder
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    """A copy of it to spoil."""
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def alter(path: Path, group: str, name: str, value: object) -> None:
+    tree = json.loads(path.read_text())
+    (tree[group] if group else tree)[name] = value
+    path.write_text(json.dumps(tree))
+
+
+@pytest.mark.slow
+def test_run_read_back_has_the_accuracies_it_recorded(folder: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "result.json"]
+    result, val, test = evaluate_run(folder)
+    assert (val, test) == (result.val_accuracy, result.test_accuracy)
+    assert test > 15
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(99)
+        assert evaluate_run(folder) == (result, val, test)
+
+
+@pytest.mark.slow
+def test_run_on_another_split_is_told_apart(folder: Path) -> None:
+    alter(folder / "config.json", "data", "split_seed", 1)
+    with pytest.raises(DataError, match=r"the split of .* has hash \w{16}, but today's data give \w{16}: the dataset"):
+        evaluate_run(folder)
+
+
+@pytest.mark.slow
+def test_recorded_hash_of_another_split_is_told_apart(folder: Path) -> None:
+    alter(folder / "result.json", "split", "hash", "0" * 16)
+    with pytest.raises(DataError, match=r"has hash 0{16}, but today's data give"):
+        evaluate_run(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("group", "name", "value", "message"),
+    [
+        ("", "dataset", "digts", r"cannot be repeated \(unknown dataset 'digts': did you mean 'digits'"),
+        ("scheme", "solver", "rk5", r"cannot be repeated \(unknown scheme.solver 'rk5'"),
+        ("scheme", "time", -1.0, r"cannot be repeated \(Evolution needs a positive"),
+        ("model", "feat", 7, r"the weights in .* are of another model \(.*size mismatch"),
+        ("flow", "source", False, r"the weights in .* are of another model \(.*Unexpected key"),
+        ("model", "layers", 3, r"cannot be read \(unknown setting 'model.layers'"),
+    ],
+)
+def test_altered_configuration_is_a_data_error(
+    folder: Path, group: str, name: str, value: object, message: str
+) -> None:
+    alter(folder / "config.json", group, name, value)
+    with pytest.raises(DataError, match=message):
+        evaluate_run(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("best_time", [-1.0, float("nan")])
+def test_recorded_time_that_is_none_is_a_data_error(folder: Path, best_time: float) -> None:
+    alter(folder / "result.json", "", "best_time", best_time)
+    with pytest.raises(DataError, match=r"cannot be repeated \(`ts`"):
+        evaluate_run(folder)
+
+
+@pytest.mark.slow
+def test_weights_of_another_run_are_a_data_error(folder: Path) -> None:
+    save_weights(small_blend(), folder / "model.safetensors")
+    with pytest.raises(DataError, match=r"are of another model"):
+        evaluate_run(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "result.json"])
+@pytest.mark.parametrize("damage", ["missing", "truncated"])
+def test_damaged_folder_is_a_data_error(folder: Path, name: str, damage: str) -> None:
+    path = folder / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=name):
+        evaluate_run(folder)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_short_run_on_cora_is_good_and_repeats_itself(real: Callable[[str], Dataset]) -> None:
+    real("cora")
+    config = override(load_recipe("blend", "cora", protocol="planetoid"), ["train.epochs=15"])
+    one, other = (run_config(config)[0] for _ in range(2))
+    assert one.test_accuracy > 70
+    assert facts(one) == facts(other)
+
+
+def test_the_input_graph_is_altered_by_what_the_input_features_say() -> None:
+    plain, alike, near = (load_problem(digits(*each)) for each in ([], ["stencil.alike=0.5"], ["stencil.near=2"]))
+    assert plain.edges.weight is None
+    assert torch.equal(alike.edges.edge_index, plain.edges.edge_index)
+    by_hand = FeatureSimilarity(0.5)(by_rarity(plain.dataset.x), plain.edges)
+    assert alike.edges.weight is not None
+    torch.testing.assert_close(alike.edges.weight, by_hand.weight)
+    assert near.edges.num_edges >= plain.edges.num_edges
+    assert near.edges.weight is not None
+    assert set(near.edges.weight.tolist()) <= {1.0, 0.5}
+    with pytest.raises(ValueError, match=r"`stencil.near` is a number of nodes, 0 for none; got -1"):
+        load_problem(digits("stencil.near=-1"))
