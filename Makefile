@@ -1,16 +1,20 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make check` is the fast loop.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint types format clean
+.PHONY: demo check test lint types format clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.core
 	$(BIN)/beltrami train digits --compare --out runs/demo
 
-test: lint types $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8
+check: lint types
+	$(PYTEST) -m "not slow"
+
+test: lint types
+	$(PYTEST)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -24,10 +28,14 @@ format: $(VENV)/.installed
 	$(BIN)/ruff format .
 
 # A failed install leaves no stamp, so the next `make` tries again.
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("beltrami needs Python 3.11 or newer; this is %d.%d: make PYTHON=python3.11" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
 
