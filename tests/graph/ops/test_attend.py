@@ -94,8 +94,8 @@ def test_kernels_equal_the_loops(kernels: str, normalise: Normaliser) -> None:
     [
         (Rows(softmax_link), identity, 1),
         (Rows(squareplus_link), Leaky(0.2), 3),
-        (Columns(softmax_link), Leaky(0.2), 2),
-        (Both(softmax_link), identity, 3),
+        pytest.param(Columns(softmax_link), Leaky(0.2), 2, marks=pytest.mark.slow),
+        pytest.param(Both(softmax_link), identity, 3, marks=pytest.mark.slow),
         pytest.param(Rows(softmax_link), exponential, 8, marks=pytest.mark.slow),
         pytest.param(Columns(squareplus_link), identity, 1, marks=pytest.mark.slow),
         pytest.param(Both(squareplus_link), exponential, 2, marks=pytest.mark.slow),
@@ -108,6 +108,7 @@ def test_kernels_equal_the_reference_on_a_graph_with_hubs(
     assert_kernels_equal_the_reference(lambda: with_derivatives(crowd(), kernels, normalise, heads=heads, f=f))
 
 
+@pytest.mark.slow
 def test_several_heads_may_be_summed_in_one_pass(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("beltrami.graph.ops.triton.attention_forward.ONE_PASS", 1024)
     assert_kernels_equal_the_reference(lambda: with_derivatives(crowd(), kernels, Rows(), heads=3))
@@ -131,7 +132,7 @@ def test_kernels_are_right_on_a_larger_graph(normalise: Normaliser, heads: int) 
     assert_kernels_equal_the_reference(lambda: with_derivatives(edges, "cuda", normalise, heads=heads))
 
 
-@normalisers
+@pytest.mark.parametrize("normalise", [Rows(), Columns(squareplus_link), Both()], ids=repr)
 @pytest.mark.parametrize("edges", [GRAPHS["bare"], alone(loop=False), alone(loop=True)], ids=["bare", "alone", "loop"])
 def test_kernels_are_right_on_graphs_without_edges_or_of_one_node(
     kernels: str, normalise: Normaliser, edges: Edges
@@ -190,6 +191,7 @@ def test_short_storage_rounds_the_inputs_of_the_backward_pass_too(kernels: str) 
         assert 0 < float((rounded - right).norm() / right.norm()) < 2e-2
 
 
+@pytest.mark.slow
 def test_attention_gives_the_same_bits_every_time(kernels: str) -> None:
     edges, (p, q, z) = crowd().to(kernels), (x.detach().float().requires_grad_() for x in inputs(9, 1, kernels))
 

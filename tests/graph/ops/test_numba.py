@@ -62,5 +62,5 @@ def test_a_function_is_compiled_also_where_no_folder_is_writable(monkeypatch: py
         return 2 * count
 
     monkeypatch.setattr(numba, "njit", without_cache)
-    assert backend.compiled(double)(10) == 20
+    assert backend.jit(double)(10) == 20
     assert asked == [True, False]

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from checks import alone, bare, crowd, dense, normal, ragged
+from checks import bare, crowd, dense, normal, ragged
 from torch import Tensor
 
 from beltrami.graph import Edges, ops
@@ -15,7 +15,6 @@ GRAPHS: dict[str, Callable[[], Edges]] = {
     "crowd": crowd,
     "ragged": ragged,
     "bare": bare,
-    "alone": partial(alone, loop=False),
 }
 graphs = pytest.mark.parametrize("name", GRAPHS)
 shapes = pytest.mark.parametrize(("runs", "width"), [(1, 5), (3, 1), pytest.param(2, 19, marks=pytest.mark.slow)])

@@ -153,6 +153,7 @@ def test_kernels_accept_strided_views(kernels: str) -> None:
     close(product.sddmm(edges.rows, view, view), reference.sddmm(edges.rows, view, view))
 
 
+@pytest.mark.slow
 def test_kernels_give_the_same_bits_every_time(kernels: str) -> None:
     edges, a, z = graph("crowd", kernels), normal(47, 2).float().to(kernels), normal(9, 2, 3).float().to(kernels)
     runs: tuple[Callable[[], Tensor], ...] = (

@@ -136,7 +136,7 @@ def test_the_estimate_and_its_refinement_satisfy_their_equations(edges: Edges, b
     assert float((formula - exact(edges)).abs().max()) < 0.1 * float((p - exact(edges)).abs().max())
 
 
-@pytest.mark.parametrize("block", [1, 7])
+@pytest.mark.parametrize("block", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_result_does_not_depend_on_the_block(
     block: int, backend: PushBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

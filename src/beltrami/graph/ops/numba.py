@@ -8,7 +8,7 @@ so that the result does not depend on the number of threads.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import torch
@@ -17,22 +17,20 @@ from torch import Tensor
 from beltrami.graph.edges import Compressed
 
 WORK_PER_THREAD = 2**16  # multiplications that are worth a thread
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled(function: F, *, fastmath: bool | set[str] = False) -> F:
+def jit(function: Callable[..., Any], *, fastmath: bool | set[str] = False) -> Any:
     """Compile a function at its first call to code that releases the GIL, cached on disk where a folder is writable."""
     try:
-        made: F = numba.njit(nogil=True, cache=True, fastmath=fastmath)(function)
+        return numba.njit(nogil=True, cache=True, fastmath=fastmath)(function)
     except RuntimeError:  # numba found no writable folder for its cache
-        made = numba.njit(nogil=True, fastmath=fastmath)(function)
-    return made
+        return numba.njit(nogil=True, fastmath=fastmath)(function)
 
 
-fast: Callable[..., Any] = partial(compiled, fastmath={"reassoc", "contract"})
+fast_jit = partial(jit, fastmath={"reassoc", "contract"})
 
 
-@fast
+@fast_jit
 def _spmm(ptr, index, edge, values, dense, out, first, last):  # type: ignore[no-untyped-def]
     heads, width = dense.shape[1], dense.shape[2]
     for i in range(first, last):
@@ -45,7 +43,7 @@ def _spmm(ptr, index, edge, values, dense, out, first, last):  # type: ignore[no
                     out[i, h, k] += value * dense[j, h, k]
 
 
-@fast
+@fast_jit
 def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untyped-def]
     heads, width = left.shape[1], left.shape[2]
     for i in range(first, last):
@@ -58,7 +56,7 @@ def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untype
                 out[entry, h] = total
 
 
-@fast
+@fast_jit
 def _add_spmm(ptr, index, edge, values, dense, out, factor, first, last):  # type: ignore[no-untyped-def]
     width = dense.shape[1]
     for i in range(first, last):
@@ -68,7 +66,7 @@ def _add_spmm(ptr, index, edge, values, dense, out, factor, first, last):  # typ
                 out[i, k] += value * dense[j, k]
 
 
-@fast
+@fast_jit
 def _add_gradients(ptr, index, edge, values, p, q, out, sums, factor, first, last):  # type: ignore[no-untyped-def]
     width = p.shape[1]
     for j in range(first, last):

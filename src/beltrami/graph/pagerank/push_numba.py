@@ -1,15 +1,11 @@
 """Forward push compiled by numba: row by row, each in time proportional to the nodes it reaches, in several threads."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import torch
 
-from beltrami.graph.ops.numba import compiled
+from beltrami.graph.ops.numba import jit
 from beltrami.graph.pagerank.push import MARGIN, Entries, Estimate, Walk
 
-jit: Callable[..., Any] = compiled
 BLOCKS = 64  # of rows; each allocates vectors of length n
 
 
