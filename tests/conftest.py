@@ -1,4 +1,4 @@
-"""What tests share: a cache of their own, a house without datasets, the real ones where they are, a web server."""
+"""Shared fixtures: a separate cache, the Triton kernels, the command line, datasets, a web server."""
 
 import os
 import sys
@@ -13,16 +13,15 @@ import torch
 from shell import Beltrami, Outcome
 
 from beltrami.data import Dataset, Place, available, load, undirected
-from beltrami.graph import row_chunks
-from beltrami.graph.ops import dispatch
+from beltrami.graph import ops, row_chunks
 from beltrami.scheme.exponential import linear_combination
 
 if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels then run on the CPU, slowly
+    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels are interpreted on the CPU
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``gpu`` skip where there is none."""
+    """Skip tests marked ``gpu`` where there is no CUDA device."""
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):
@@ -41,26 +40,28 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Kernels at work, on a CUDA device or interpreted on the CPU: where, with pieces and tiles so short that rows of
-    a few edges are long."""
-    product = pytest.importorskip("beltrami.graph.ops.triton.product")
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Select the Triton kernels, on a CUDA device or interpreted on the CPU, and return the device.
+
+    Chunks and tiles are so short that rows of a few edges are split.
+    """
+    sparse_product = pytest.importorskip("beltrami.graph.ops.triton.sparse_product")
     if (request.param == "cuda") != torch.cuda.is_available():
         pytest.skip("kernels run on the CUDA device" if torch.cuda.is_available() else "there is no CUDA device")
-    monkeypatch.setattr(row_chunks, "LONGEST", 4)
-    monkeypatch.setattr(product, "TILE", 16)
-    monkeypatch.setattr("beltrami.graph.ops.triton.task.TILE", 16)
-    monkeypatch.setattr("beltrami.graph.ops.triton.forward.CARRIED", 4)  # one head of four channels
-    monkeypatch.setattr(dispatch, "has_kernel", lambda _: True)
+    monkeypatch.setattr(row_chunks, "LONG", 4)
+    monkeypatch.setattr(sparse_product, "TILE", 16)
+    monkeypatch.setattr("beltrami.graph.ops.triton.attention_score.TILE", 16)
+    monkeypatch.setattr("beltrami.graph.ops.triton.attention_forward.ONE_PASS", 4)  # one head of four channels
     monkeypatch.setattr("beltrami.scheme.exponential.linear_combination_triton.TILE", 16)
-    monkeypatch.setattr(linear_combination, "has_kernel", lambda _: True)
-    where: str = request.param
-    return where
+    interpreted = not torch.cuda.is_available()
+    monkeypatch.setattr(linear_combination, "has_kernel", lambda tensor: tensor.is_cuda or interpreted)
+    with ops.use("triton"):
+        yield request.param
 
 
 @pytest.fixture
 def beltrami(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beltrami:
-    """Runs the command line in this process, in an empty folder, as a shell would."""
+    """Run the command line in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
@@ -81,7 +82,7 @@ def beltrami(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No BELTRAMI_DATA, and an empty cache folder, which is returned; no proxies either."""
+    """Unset BELTRAMI_DATA and proxies, set an empty cache folder, and return it."""
     cache = tmp_path / "cache"
     monkeypatch.delenv("BELTRAMI_DATA", raising=False)
     monkeypatch.setenv("BELTRAMI_CACHE", str(cache))
@@ -91,7 +92,7 @@ def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def real() -> Callable[[str], Dataset]:
-    """Loads a dataset from the folder in BELTRAMI_DATA, or skips the test."""
+    """Return a function that loads a dataset from the folder in BELTRAMI_DATA, or skips the test."""
 
     def load_or_skip(name: str) -> Dataset:
         if not os.environ.get("BELTRAMI_DATA"):
@@ -104,7 +105,7 @@ def real() -> Callable[[str], Dataset]:
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
-    """Serves a folder; a name that begins with ``short`` is cut off half-way through."""
+    """Serve a folder; the content of a file whose name begins with ``short`` is truncated to one half."""
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -117,7 +118,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def web(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder, and the address under which a server on this machine publishes it."""
+    """Return a folder, and the local address under which a server publishes it."""
     folder = tmp_path / "web"
     folder.mkdir()
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder))) as server:
@@ -130,7 +131,7 @@ def web(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 @pytest.fixture
 def ring() -> Callable[..., Dataset]:
-    """Makes a ring of ``nodes`` nodes whose classes go round."""
+    """Return a function that makes a ring of ``nodes`` nodes, with classes 0, 1, 2, 0, 1, ..."""
 
     def make(nodes: int, *, classes: int = 3, name: str = "ring") -> Dataset:
         j = torch.arange(nodes)

@@ -1,4 +1,4 @@
-"""Refusals: the one home of the checks at the public door and of the errors the library raises by name."""
+"""Errors of the library, and checks of tensors that users pass in."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch import Tensor  # torch itself is imported where it is needed, so that `beltrami --help` is quick
+    from torch import Tensor  # torch is imported where it is needed, so that `beltrami --help` is fast
 
 
 class SolverError(RuntimeError):
-    """Time stepping failed; the message says the time reached, the step size and what to try."""
+    """Time stepping failed; the message names the time reached, the step size and a remedy."""
 
 
 class DataError(RuntimeError):
-    """A dataset or result file is missing, corrupt or not what its name promises."""
+    """A dataset or result file is missing, corrupt or of another kind than its name says."""
 
 
 class UnknownName(ValueError):
-    """A name that nothing here answers to; the message suggests the nearest known one.
+    """An unknown name; the message suggests the nearest known one.
 
     Args:
-        kind: what was named, such as ``"dataset"``.
-        name: the name that came.
-        known: the names that would do.
+        kind: kind of thing named, such as ``"dataset"``.
+        name: the unknown name.
+        known: the known names.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
@@ -35,7 +35,7 @@ class UnknownName(ValueError):
 
 
 def in_words(error: Exception) -> str:
-    """An error as one line, with its kind where the message may not speak for itself."""
+    """Return an error as one line, with its class unless it is an error of this library."""
     text = " ".join(str(error).split())
     return text if isinstance(error, (SolverError, DataError)) else f"{type(error).__name__}: {text}"
 
@@ -62,7 +62,7 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
 
 
 def check_matrix(x: Tensor, *, name: str, rows: int | None = None, columns: int | None = None) -> None:
-    """Refuse anything but a finite floating matrix (n, d) of the expected size; sparse matrices are welcome."""
+    """Refuse anything but a finite floating-point matrix (n, d), dense or sparse, of the expected size."""
     import torch
 
     if x.dim() != 2:

@@ -1,4 +1,4 @@
-"""Joint coordinates z = (u, x): which channels are positions and which are features."""
+"""Joint coordinates z = (u, x): the layout of positions and features in the channels of a state."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Joint:
-    """The layout of one state tensor z (n, pos + feat), positions u first, features x after them.
+    """Layout of a state tensor z (n, pos + feat): positions u in the first channels, features x in the others.
 
     Args:
         pos: width d' of the positional coordinates u; 0 for flows of features alone.

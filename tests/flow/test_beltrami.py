@@ -162,7 +162,7 @@ def generator(f: LinearField, nodes: int) -> Tensor:
 @normalisers
 def test_the_linear_flow_is_the_matrix_exponential(edges: Edges, normalise: Normaliser) -> None:
     z0, diffusivity = normal(edges.num_nodes, 5), make("ScaledDot", normalise, heads=2)
-    anchored = normalise.anchored(edges).double()
+    anchored = normalise.connected(edges).double()
     matrix = dense(diffusivity(z0, edges).detach(), edges) - torch.diag(anchored)
     exact = torch.linalg.matrix_exp(T * matrix) @ z0
     torch.testing.assert_close(evolved(LinearFlow(diffusivity), z0, edges), exact, atol=1e-10, rtol=0)
@@ -175,7 +175,7 @@ def test_with_a_source_it_is_the_augmented_exponential(edges: Edges, normalise: 
     n, z0, diffusivity = edges.num_nodes, normal(edges.num_nodes, 5), make("Pearson", normalise)
     rate, source = Rate(0.35).double(), Source(0.8).double()
     m = float(rate().detach()) * (
-        dense(diffusivity(z0, edges).detach(), edges) - torch.diag(normalise.anchored(edges).double())
+        dense(diffusivity(z0, edges).detach(), edges) - torch.diag(normalise.connected(edges).double())
     )
     augmented = torch.zeros(n + 5, n + 5, dtype=torch.float64)
     augmented[:n, :n], augmented[:n, n:] = m, float(source.beta.detach()) * z0

@@ -1,4 +1,4 @@
-"""Gradient and divergence as each other's adjoint, and the Laplacian from both."""
+"""Gradient and divergence as adjoints of each other, and the Laplacian from both."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
 
 
 @graphs
-def test_gradient_is_sender_less_receiver(edges: Edges) -> None:
+def test_gradient_is_sender_minus_receiver(edges: Edges) -> None:
     z = normal(edges.num_nodes, 2)
     found = gradient(z, edges)
     assert found.shape == (edges.num_edges, 2)
@@ -19,7 +19,7 @@ def test_gradient_is_sender_less_receiver(edges: Edges) -> None:
 
 
 @graphs
-def test_divergence_sums_what_arrives(edges: Edges) -> None:
+def test_divergence_sums_the_values_arriving_at_each_node(edges: Edges) -> None:
     g = normal(edges.num_edges, 2)
     expected = torch.zeros(edges.num_nodes, 2, dtype=torch.float64)
     for e, (i, _) in enumerate(pairs(edges)):
@@ -28,7 +28,7 @@ def test_divergence_sums_what_arrives(edges: Edges) -> None:
 
 
 def test_divergence_is_minus_half_the_adjoint_of_the_gradient() -> None:
-    """<grad z, g> = -2 <z, div g> for undirected edges and antisymmetric g, not -1 as the paper has it."""
+    """<grad z, g> = -2 <z, div g> for undirected edges and antisymmetric g, not -1 as in the paper."""
     edges, z = kite(), normal(4, 2)
     where = {edge: e for e, edge in enumerate(pairs(edges))}
     half = normal(edges.num_edges, 2, seed=1)
@@ -45,11 +45,11 @@ def test_laplacian_is_the_divergence_of_the_weighted_gradient(edges: Edges) -> N
 
 
 @graphs
-def test_row_sums_of_one_make_it_a_z_less_z(edges: Edges) -> None:
+def test_with_row_sums_of_one_the_laplacian_is_a_z_minus_z(edges: Edges) -> None:
     z = normal(edges.num_nodes, 3)
     a = Rows()(normal(edges.num_edges, 1, seed=1), edges)[:, 0]
-    anchored = (edges.in_degree() > 0)[:, None]
-    torch.testing.assert_close(aggregate(a, z, edges) - anchored * z, laplacian(z, a, edges))
+    connected = (edges.in_degree() > 0)[:, None]
+    torch.testing.assert_close(aggregate(a, z, edges) - connected * z, laplacian(z, a, edges))
 
 
 @graphs

@@ -1,13 +1,16 @@
-"""Edges: sorted by receiver, with both compressed patterns, and the way back to the input's order."""
+"""Edges: sorted by receiver, with both compressed patterns, restored to the order of the input, and cached."""
 
+import copy
 import math
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from checks import GRAPHS, bare, kite, pairs, ragged
 from torch import Tensor
 
-from beltrami.graph import Edges
+from beltrami.graph import Edges, aggregate
 from beltrami.graph.edges import Compressed
 
 INDEX = torch.tensor([[2, 0, 1, 0, 2], [0, 1, 0, 1, 2]])  # a double edge 0 -> 1, a loop at 2
@@ -26,13 +29,13 @@ def test_edges_are_sorted_by_receiver_then_sender() -> None:
     assert (edges.num_nodes, edges.num_edges) == (4, 5)
 
 
-def test_the_permutation_says_where_each_edge_came_from() -> None:
+def test_the_permutation_gives_the_place_of_each_edge_in_the_input() -> None:
     edges = Edges.build(INDEX, num_nodes=4)
     assert torch.equal(INDEX[:, edges.permutation], edges.edge_index)
 
 
 @pytest.mark.parametrize("shape", [(5,), (5, 3)])
-def test_restore_brings_edge_values_back_into_the_order_of_the_input(shape: tuple[int, ...]) -> None:
+def test_restore_returns_edge_values_in_the_order_of_the_input(shape: tuple[int, ...]) -> None:
     edges = Edges.build(INDEX, num_nodes=4)
     values = torch.arange(math.prod(shape)).reshape(shape)
     assert torch.equal(edges.restore(values[edges.permutation]), values)
@@ -55,7 +58,7 @@ def test_degrees_count_the_edges_of_each_node(edges: Edges) -> None:
     assert edges.out_degree().tolist() == [sum(j == k for _, j in pairs(edges)) for k in nodes]
 
 
-def test_weights_travel_with_their_edges() -> None:
+def test_weights_are_sorted_with_their_edges() -> None:
     weight = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
     edges = Edges.build(INDEX, num_nodes=4, weight=weight)
     assert edges.weight is not None
@@ -63,13 +66,13 @@ def test_weights_travel_with_their_edges() -> None:
     assert torch.equal(edges.restore(edges.weight), weight)
 
 
-def test_with_loops_puts_one_loop_on_every_node_in_place_of_old_ones() -> None:
+def test_with_loops_replaces_loops_by_one_on_every_node() -> None:
     looped = Edges.build(INDEX, num_nodes=4).with_loops(1.0)
     assert pairs(looped) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 0), (1, 1), (2, 2), (3, 3)]
     assert looped.weight is None
 
 
-def test_loops_carry_their_weight_and_the_others_keep_theirs() -> None:
+def test_loops_get_their_weight_and_the_other_edges_keep_theirs() -> None:
     looped = Edges.build(INDEX, num_nodes=4).with_loops(0.25)
     assert looped.weight is not None
     assert looped.weight.tolist() == [0.25 if i == j else 1.0 for i, j in pairs(looped)]
@@ -84,7 +87,7 @@ def test_loops_carry_their_weight_and_the_others_keep_theirs() -> None:
     assert again.weight[~off].tolist() == [1.0] * 6
 
 
-def test_looping_twice_is_looping_once() -> None:
+def test_adding_loops_twice_is_adding_them_once() -> None:
     once = kite().with_loops(0.5)
     twice = once.with_loops(0.5)
     assert torch.equal(once.edge_index, twice.edge_index)
@@ -98,12 +101,12 @@ def test_a_graph_without_edges_gets_only_loops() -> None:
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan])
-def test_loops_that_count_for_nothing_are_refused(weight: float) -> None:
+def test_loops_without_positive_weight_are_refused(weight: float) -> None:
     with pytest.raises(ValueError, match="a self-loop needs a positive `weight`"):
         kite().with_loops(weight)
 
 
-def test_to_moves_every_tensor_and_stays_where_it_is_already() -> None:
+def test_to_moves_every_tensor_and_returns_itself_on_the_same_device() -> None:
     edges = ragged(weighted=True)
     assert edges.to("cpu") is edges
     moved = edges.to("meta")
@@ -115,17 +118,17 @@ def test_to_moves_every_tensor_and_stays_where_it_is_already() -> None:
     assert (moved.num_nodes, moved.num_edges) == (6, 9)
 
 
-def test_32_bit_indices_are_as_good_as_64_bit() -> None:
+def test_32_bit_indices_give_the_same_edges_as_64_bit() -> None:
     assert torch.equal(Edges.build(INDEX.int(), num_nodes=4).edge_index, Edges.build(INDEX, num_nodes=4).edge_index)
 
 
-def test_the_input_is_left_alone() -> None:
+def test_the_input_is_not_changed() -> None:
     before = INDEX.clone()
     Edges.build(INDEX, num_nodes=4).with_loops(1.0)
     assert torch.equal(INDEX, before)
 
 
-def test_repr_says_what_it_holds() -> None:
+def test_repr_names_nodes_and_edges() -> None:
     assert repr(kite()) == "Edges(4 nodes, 8 edges)"
     assert repr(ragged(weighted=True)) == "Edges(6 nodes, 9 edges, weighted)"
 
@@ -140,7 +143,7 @@ def test_repr_says_what_it_holds() -> None:
         (INDEX[:, :0], 0, "the graph is empty"),
     ],
 )
-def test_what_is_no_graph_is_refused(edge_index: Tensor, num_nodes: int, message: str) -> None:
+def test_invalid_graphs_are_refused(edge_index: Tensor, num_nodes: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Edges.build(edge_index, num_nodes=num_nodes)
 
@@ -157,6 +160,75 @@ def test_what_is_no_graph_is_refused(edge_index: Tensor, num_nodes: int, message
         (torch.ones(5, dtype=torch.long), r"floating point; got torch.int64. Try `weight.float\(\)`"),
     ],
 )
-def test_weights_that_are_no_measure_are_refused(weight: Tensor, message: str) -> None:
+def test_invalid_weights_are_refused(weight: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Edges.build(INDEX, num_nodes=4, weight=weight)
+
+
+def test_the_cache_returns_the_same_edges_for_the_same_tensor() -> None:
+    one, other = INDEX.clone(), INDEX.clone()
+    edges = Edges.cached(one, num_nodes=4)
+    assert torch.equal(edges.edge_index, Edges.build(INDEX, num_nodes=4).edge_index)
+    others = Edges.cached(other, num_nodes=4)
+    assert Edges.cached(one, num_nodes=4) is edges
+    assert Edges.cached(other, num_nodes=4) is others
+    assert others is not edges
+    assert Edges.cached(copy.deepcopy(one), num_nodes=4) is not edges
+
+
+def test_the_cache_builds_new_edges_after_an_in_place_change_and_for_another_number_of_nodes() -> None:
+    edge_index = INDEX.clone()
+    edges = Edges.cached(edge_index, num_nodes=4)
+    assert Edges.cached(edge_index, num_nodes=5).num_nodes == 5
+    assert Edges.cached(edge_index, num_nodes=4) is edges
+    edge_index[0, 0] = 3
+    changed = Edges.cached(edge_index, num_nodes=4)
+    assert pairs(changed)[1] == (0, 3)
+    assert Edges.cached(edge_index, num_nodes=4) is changed
+
+
+def test_the_cache_frees_edges_when_the_tensor_is_gone() -> None:
+    edge_index = INDEX.clone()
+    edges = weakref.ref(Edges.cached(edge_index, num_nodes=4))
+    assert edges() is not None
+    del edge_index
+    assert edges() is None
+
+
+def test_the_cache_refuses_invalid_graphs_every_time() -> None:
+    for _ in range(2):
+        with pytest.raises(ValueError, match="names node 2"):
+            Edges.cached(INDEX, num_nodes=2)
+
+
+def test_the_cache_gives_all_threads_the_same_edges() -> None:
+    edge_index = INDEX.clone()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: Edges.cached(edge_index, num_nodes=4), range(16)))
+    assert all(edges is found[0] for edges in found)
+
+
+def test_edges_cached_in_inference_mode_are_not_used_for_training() -> None:
+    edge_index = INDEX.clone()
+    with torch.inference_mode():
+        inferred = Edges.cached(edge_index, num_nodes=4)
+        assert Edges.cached(edge_index, num_nodes=4) is inferred
+        assert Edges.cached(INDEX.clone(), num_nodes=4).num_edges == 5  # such a tensor has no version
+    assert not Edges.cached(edge_index, num_nodes=4).j.is_inference()
+
+
+def test_edges_built_inside_a_torch_func_transform_are_not_cached() -> None:
+    edge_index, inside = INDEX.clone(), []
+
+    def loss(z: Tensor) -> Tensor:
+        inside.append(Edges.cached(edge_index, num_nodes=4))
+        return aggregate(torch.ones(5), z, inside[-1]).square().sum()
+
+    z = torch.arange(8.0).reshape(4, 2)
+    slope = torch.func.grad(loss)(z)
+    edges = Edges.cached(edge_index, num_nodes=4)
+    assert edges is not inside[0]
+    torch.testing.assert_close(torch.func.grad(loss)(z), slope)
+    assert inside[-1] is edges
+    batch = torch.func.vmap(torch.func.grad(loss))(torch.stack((z, 2 * z)))
+    torch.testing.assert_close(batch, torch.stack((slope, 2 * slope)))

@@ -1,4 +1,4 @@
-"""Normalisers: against loops from the formulas, at scores of any size, and on nodes without edges."""
+"""Normalisers against loops from the formulas, for scores of any size, and on nodes without edges."""
 
 import math
 
@@ -39,7 +39,7 @@ def test_squareplus_has_slope_one_for_large_scores() -> None:
 
 
 @pytest.mark.parametrize("over", [Rows, Columns, Both])
-def test_softmax_does_not_feel_a_shift_of_all_scores_and_squareplus_does(over: type[Normaliser]) -> None:
+def test_a_shift_of_all_scores_changes_squareplus_and_not_softmax(over: type[Normaliser]) -> None:
     edges, score = kite(), normal(8, 1)
     plain, shifted = over(softmax_link), over(squareplus_link)
     torch.testing.assert_close(plain(score + 5, edges), plain(score, edges))
@@ -140,7 +140,7 @@ def test_squareplus_weighs_large_scores_in_proportion() -> None:
 
 @graphs
 @normalisers
-def test_nodes_without_edges_bring_no_nan(edges: Edges, normalise: Normaliser) -> None:
+def test_nodes_without_edges_give_no_nan(edges: Edges, normalise: Normaliser) -> None:
     score = normal(edges.num_edges, 2).requires_grad_()
     with torch.autograd.set_detect_anomaly(True):
         a = normalise(score, edges)
@@ -151,7 +151,7 @@ def test_nodes_without_edges_bring_no_nan(edges: Edges, normalise: Normaliser) -
 
 @normalisers
 @pytest.mark.parametrize("edges", [kite(), ragged(weighted=True)], ids=["kite", "weighted"])
-def test_derivatives(edges: Edges, normalise: Normaliser) -> None:
+def test_derivatives_agree_with_finite_differences(edges: Edges, normalise: Normaliser) -> None:
     score = normal(edges.num_edges, 2).requires_grad_()
 
     def weights(s: Tensor) -> Tensor:
@@ -169,13 +169,19 @@ def test_log_sum_is_the_logarithm_of_the_sum(edges: Edges, senders: bool) -> Non
     torch.testing.assert_close(log_sum(log_weight, edges, senders=senders)[:, 0], sums.log())
 
 
-def test_a_node_is_anchored_where_its_sum_has_an_edge() -> None:
+def test_a_node_is_connected_where_its_sum_has_an_edge() -> None:
     edges = ragged()  # 3 only sends, 4 only receives, 5 has no edge
-    assert Rows().anchored(edges).tolist() == [True, True, True, False, True, False]
-    assert Columns().anchored(edges).tolist() == [True, True, True, True, False, False]
-    assert Both().anchored(edges).tolist() == [True, True, True, True, True, False]
-    assert not any(bool(over().anchored(bare()).any()) for over in (Rows, Columns, Both))
-    assert all(bool(over().anchored(kite()).all()) for over in (Rows, Columns, Both))
+    assert Rows().connected(edges).tolist() == [True, True, True, False, True, False]
+    assert Columns().connected(edges).tolist() == [True, True, True, True, False, False]
+    assert Both().connected(edges).tolist() == [True, True, True, True, True, False]
+    assert not any(bool(over().connected(bare()).any()) for over in (Rows, Columns, Both))
+    for over in (Rows, Columns, Both):
+        assert bool(over().connected(kite()).all())
+        assert over().isolated(kite()) is None
+        isolated = over().isolated(edges)
+        assert isolated is not None
+        assert torch.equal(isolated, ~over().connected(edges))
+        assert over().isolated(edges) is isolated  # computed once for a graph
 
 
 def test_a_single_edge_takes_all_the_weight() -> None:
@@ -186,4 +192,4 @@ def test_a_single_edge_takes_all_the_weight() -> None:
 
 
 def test_repr_names_the_link() -> None:
-    assert [repr(Rows()), repr(Both(squareplus_link))] == ["Rows(softmax)", "Both(squareplus)"]
+    assert [repr(Rows()), repr(Both(squareplus_link))] == ["Rows(softmax_link)", "Both(squareplus_link)"]

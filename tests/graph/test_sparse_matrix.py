@@ -1,4 +1,4 @@
-"""Sparse: the product, its gradient and its dropout are those of the dense matrix."""
+"""SparseMatrix: the product and its gradient equal those of the dense matrix."""
 
 from collections.abc import Callable
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from beltrami.graph import SparseMatrix
+from beltrami.graph.ops import dispatch
 
 MATRIX = torch.tensor(
     [[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.5, 0.0, -3.0], [0.0, 0.0, 4.0], [0.5, 1.0, 2.0]], dtype=torch.float64
@@ -26,18 +27,33 @@ quiet = pytest.mark.filterwarnings("ignore:Sparse CS. tensor support is in beta"
 
 @quiet
 @layouts
-def test_the_product_is_that_of_the_dense_matrix(layout: str) -> None:
-    sparse, w = SparseMatrix.of(LAYOUTS[layout](MATRIX)), normal(3, 4)
-    torch.testing.assert_close(sparse @ w, MATRIX @ w)
+def test_product_and_gradient_are_those_of_the_dense_matrix(layout: str) -> None:
+    sparse, w, v = SparseMatrix.of(LAYOUTS[layout](MATRIX)), normal(3, 4).requires_grad_(), normal(5, 4, seed=1)
+    out = sparse @ w
+    (found,) = torch.autograd.grad(out, w, v)
+    torch.testing.assert_close(out, MATRIX @ w)
+    torch.testing.assert_close(found, MATRIX.T @ v)
     assert (sparse.shape, sparse.dtype, len(sparse.values)) == ((5, 3), torch.float64, 7)
 
 
-@quiet
-@layouts
-def test_the_gradient_is_that_of_the_dense_matrix(layout: str) -> None:
-    sparse, w, v = SparseMatrix.of(LAYOUTS[layout](MATRIX)), normal(3, 4).requires_grad_(), normal(5, 4, seed=1)
-    (found,) = torch.autograd.grad(sparse @ w, w, v)
-    torch.testing.assert_close(found, MATRIX.T @ v)
+@pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "as heads"])
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0), (None, 1)])
+def test_a_batch_of_products_equals_the_products(
+    in_dims: tuple[int | None, int | None], in_turn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "loops_over_runs", lambda _: in_turn)
+    sparse = SparseMatrix.of(MATRIX)
+    values = normal(2, 7) if in_dims[0] == 0 else normal(7)
+    w = normal(3, 4) if in_dims[1] is None else normal(2, 3, 4).movedim(0, in_dims[1])
+
+    def loss(values: Tensor, w: Tensor) -> Tensor:
+        return (sparse.with_values(values) @ w).sin().sum()
+
+    found = torch.func.vmap(torch.func.grad(loss, argnums=1), in_dims=in_dims)(values, w)
+    for run in range(2):
+        v = values[run] if in_dims[0] == 0 else values
+        x = w if in_dims[1] is None else w.select(in_dims[1], run)
+        torch.testing.assert_close(found[run], torch.func.grad(loss, argnums=1)(v, x))
 
 
 def test_derivatives_of_the_product() -> None:
@@ -53,9 +69,10 @@ def test_entries_named_twice_are_summed() -> None:
     assert (sparse @ torch.eye(2)).tolist() == [[0.0, 3.0], [5.0, 0.0]]
 
 
-def test_values_are_data_and_get_no_gradient() -> None:
-    source = MATRIX.clone().requires_grad_()
-    assert not SparseMatrix.of(source).values.requires_grad
+def test_values_get_no_gradient() -> None:
+    sparse = SparseMatrix.of(MATRIX.clone().requires_grad_())
+    assert not sparse.values.requires_grad
+    assert not (sparse.with_values(sparse.values.clone().requires_grad_()) @ normal(3, 2)).requires_grad
 
 
 def test_half_precision_works() -> None:
@@ -72,13 +89,7 @@ def test_a_matrix_of_zeros_gives_zeros(shape: tuple[int, int]) -> None:
     assert float(found.abs().sum()) == 0.0
 
 
-def test_density_is_the_share_of_non_zeros() -> None:
-    assert SparseMatrix.of(MATRIX).density == pytest.approx(7 / 15)
-    assert SparseMatrix.of(torch.zeros(2, 2)).density == 0.0
-    assert SparseMatrix.of(torch.zeros(0, 2)).density == 0.0
-
-
-def test_other_values_stand_at_the_same_places_and_the_original_stays() -> None:
+def test_other_values_take_the_same_places_and_leave_the_original_unchanged() -> None:
     sparse = SparseMatrix.of(MATRIX)
     before = sparse.values.clone()
     doubled = sparse.with_values(2 * sparse.values)
@@ -86,7 +97,7 @@ def test_other_values_stand_at_the_same_places_and_the_original_stays() -> None:
     assert torch.equal(sparse.values, before)
 
 
-def test_the_gradient_goes_through_the_same_values() -> None:
+def test_the_gradient_uses_the_new_values() -> None:
     sparse, w = SparseMatrix.of(MATRIX), normal(3, 2).requires_grad_()
     sparse = sparse.with_values(sparse.values * torch.tensor([0.0, 2, 0, 2, 2, 0, 2], dtype=torch.float64))
     matrix = sparse @ torch.eye(3, dtype=torch.float64)
@@ -101,5 +112,5 @@ def test_to_moves_every_tensor() -> None:
     assert moved.shape == (5, 3)
 
 
-def test_repr_says_what_it_holds() -> None:
-    assert repr(SparseMatrix.of(MATRIX)) == "Sparse(5 x 3, 7 non-zeros)"
+def test_repr_names_shape_and_non_zeros() -> None:
+    assert repr(SparseMatrix.of(MATRIX)) == "SparseMatrix(5 x 3, 7 non-zeros)"

@@ -154,10 +154,10 @@ def _engine(name: str) -> PushBackend:
 WAYS: dict[str, Callable[[Edges], Tensor]] = {
     "solved": lambda edges: matrix(TopK(TOP)(torch.zeros(edges.num_nodes, 1), edges)),
     "compiled": lambda edges: largest_entries(
-        edges.with_loops(1.0), restart=0.05, top=TOP, engine=_engine("compiled")
+        edges.with_loops(1.0), restart=0.05, top=TOP, backend=_engine("compiled")
     ).to_dense(),
     "push_torch": lambda edges: largest_entries(
-        edges.with_loops(1.0), restart=0.05, top=TOP, engine=_engine("push_torch")
+        edges.with_loops(1.0), restart=0.05, top=TOP, backend=_engine("push_torch")
     ).to_dense(),
 }
 

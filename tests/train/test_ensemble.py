@@ -104,7 +104,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "side by side"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_side_by_side_is_one_by_one(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "apart", lambda x: apart)  # as on a CPU, and as on a GPU
+    monkeypatch.setattr(dispatch, "loops_over_runs", lambda x: apart)  # as on a CPU, and as on a GPU
     monkeypatch.setattr(batched, "apart", lambda y: apart)
     alone, together = both_ways(TRAINING, **KINDS[kind])
     assert_same(alone, together, scheme=KINDS[kind].get("scheme"))

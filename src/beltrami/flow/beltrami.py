@@ -22,7 +22,7 @@ class LinearField(VectorField, LinearVectorField):
     Args:
         a: the weights of A on the edges, (m,).
         edges: the graph.
-        idle: the nodes that stand still, a mask (n,), or None where all move; see ``Normaliser.idle``.
+        idle: the nodes that stand still, a mask (n,), or None where all move; see ``Normaliser.isolated``.
         alpha: the rate, a scalar of at most one, or None for one.
         source: b (n, d), or None for none.
         norm: p of the p-norm in which A does not expand; see ``Normaliser.norm``.
@@ -74,7 +74,7 @@ class LinearPattern(SparsityPattern):
     idle: Tensor | None
 
     def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: Scaled | None) -> None:
-        advance(out, a, y, self.edges, factor=factor, before=before, idle=self.idle)
+        advance(out, a, y, self.edges, factor=factor, previous=before, diagonal=self.idle)
 
     def pull(
         self,
@@ -87,7 +87,10 @@ class LinearPattern(SparsityPattern):
         given: Couple,
         across: Couple | None,
     ) -> None:
-        pull(out, a, p, self.edges, factor=factor, before=before, given=given, across=across, idle=self.idle)
+        pull(
+            out, a, p, self.edges,
+            factor=factor, previous=before, cotangent=given, edge_sums=across, diagonal=self.idle,
+        )  # fmt: skip
 
 
 class BeltramiField(VectorField):
@@ -104,7 +107,7 @@ class BeltramiField(VectorField):
     ) -> None:
         self.diffusivity, self.edges, self.alpha, self.source = diffusivity, edges, alpha, source
         self.storage = storage
-        self.idle = diffusivity.normalise.idle(edges)
+        self.idle = diffusivity.normalise.isolated(edges)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -176,7 +179,7 @@ class LinearFlow(Flow):
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
         alpha, source = _scalars(self.rate, self.source, z if start is None else start)
         a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
-        idle = normalise.idle(edges)
+        idle = normalise.isolated(edges)
         return LinearField(a, edges, idle=idle, alpha=alpha, source=source, norm=normalise.norm)
 
 

@@ -67,7 +67,7 @@ class HyperbolicField(VectorField):
 
     def __init__(self, flow: HyperbolicFlow, edges: Edges, *, alpha: Tensor | None, source: Tensor | None) -> None:
         self.flow, self.edges, self.alpha, self.source = flow, edges, alpha, source
-        self.anchored = flow.diffusivity.normalise.anchored(edges)
+        self.anchored = flow.diffusivity.normalise.connected(edges)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from beltrami.graph.edges import Edges
-from beltrami.graph.ops import aggregate, collect, spread
+from beltrami.graph.ops.products import aggregate, collect, spread
 
 
 def gradient(z: Tensor, edges: Edges) -> Tensor:
@@ -12,7 +12,7 @@ def gradient(z: Tensor, edges: Edges) -> Tensor:
 
 
 def divergence(g: Tensor, edges: Edges) -> Tensor:
-    r"""Sum of what arrives at each node, :math:`(\mathrm{div}\, g)_i = \sum_j g_{ij}`; (m, d) -> (n, d).
+    r"""Sum of the values arriving at each node, :math:`(\mathrm{div}\, g)_i = \sum_j g_{ij}`; (m, d) -> (n, d).
 
     For undirected edges and antisymmetric ``g``, minus half the adjoint of :func:`gradient`.
     """
@@ -22,6 +22,6 @@ def divergence(g: Tensor, edges: Edges) -> Tensor:
 def laplacian(z: Tensor, a: Tensor, edges: Edges) -> Tensor:
     r"""Right-hand side of eq. (7), :math:`\mathrm{div}(a \nabla z)_i = \sum_j a_{ij} (z_j - z_i)`; (n, d) -> (n, d).
 
-    Computed as :math:`A z - \mathrm{diag}(A 1) z`, so that nothing of size (m, d) is made.
+    Computed as :math:`A z - \mathrm{diag}(A 1) z`, without an intermediate of size (m, d).
     """
     return aggregate(a, z, edges) - collect(a[:, None], edges) * z

@@ -1,26 +1,40 @@
-"""Edges: a graph sorted by receiver, with what its sparse products need, built once."""
+"""Edges of a graph, sorted by receiver, with the compressed patterns that sparse products read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import Lock
+from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.func import debug_unwrap
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from beltrami.errors import check_graph
-from beltrami.graph.row_chunks import RowChunks, cut, longest_of
+from beltrami.graph.row_chunks import RowChunks, chunk_rows
 
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
-    """Rows of a sparse pattern: entries ``ptr[r]`` to ``ptr[r + 1]`` of ``index`` are the columns of row r.
+    """Compressed rows of a sparse pattern: entries ``ptr[r]`` to ``ptr[r + 1]`` of ``index`` are the columns of row r.
 
-    ``edge`` says which edge each entry is, so that edge values can be brought into this order. 32-bit, as the sparse
-    libraries want them.
+    ``edge`` is the number of each entry's edge, by which edge values are looked up. All three are 32-bit, as the
+    sparse libraries require.
     """
 
     ptr: Tensor
     index: Tensor
     edge: Tensor
+
+    @staticmethod
+    def pair(row: Tensor, column: Tensor, shape: tuple[int, int]) -> "tuple[Compressed, Compressed]":
+        """Return the pattern of a matrix whose entries are sorted by row, and the pattern of its transpose."""
+        by_column = column.argsort(stable=True)
+        entry = torch.arange(len(row), device=row.device)
+        return (
+            Compressed(_pointers(row, shape[0]), column.int(), entry.int()),
+            Compressed(_pointers(column, shape[1]), row[by_column].int(), by_column.int()),
+        )
 
     @cached_property
     def row(self) -> Tensor:
@@ -30,24 +44,32 @@ class Compressed:
         return rows.repeat_interleave(counts, output_size=len(self.index))
 
     @cached_property
-    def pieces(self) -> RowChunks:
-        """The rows cut into pieces of bounded length, for kernels that work on many at a time."""
-        return cut(self.ptr, longest=longest_of(len(self.index)))
+    def chunks(self) -> RowChunks:
+        """The rows cut into chunks of bounded length, for the Triton kernels."""
+        return chunk_rows(self.ptr, entries=len(self.index))
 
     def to(self, device: torch.device | str) -> "Compressed":
         return Compressed(self.ptr.to(device), self.index.to(device), self.edge.to(device))
 
 
+class Pattern(Protocol):
+    """A sparse pattern by rows and by columns: ``Edges`` or ``SparseMatrix``."""
+
+    @property
+    def rows(self) -> Compressed: ...
+    @property
+    def columns(self) -> Compressed: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Directed edges j -> i of a graph, sorted by receiver i (and by sender j within each).
+    """Directed edges j -> i of a graph, sorted by receiver i, and by sender j within each. Build with :meth:`build`.
 
-    ``weight`` is a positive measure on the edges: how much each counts where weights are normalised, as if it stood
-    there that many times. It carries a user's edge weights and the weight of a self-loop; None is one everywhere.
-    Build with :meth:`build`.
+    ``weight`` is a positive measure on the edges: an edge of weight 2 counts as two edges where weights are
+    normalised. It carries a user's edge weights and the weight of self-loops; None is one everywhere.
 
     Shapes:
-        ``j``, ``i`` (m,); ``weight`` (m,) or None; ``permutation`` (m,): the place of each edge in the original input.
+        ``j``, ``i`` (m,); ``weight`` (m,) or None; ``permutation`` (m,): each edge's place in the original input.
     """
 
     j: Tensor
@@ -67,17 +89,28 @@ class Edges:
         j, i = edge_index.long()
         permutation = (i * num_nodes + j).argsort(stable=True)
         j, i = j[permutation], i[permutation]
-        by_sender = j.argsort(stable=True)
-        here = torch.arange(len(j), device=j.device)
-        return Edges(
-            j=j,
-            i=i,
-            num_nodes=num_nodes,
-            weight=None if weight is None else weight[permutation],
-            permutation=permutation,
-            rows=Compressed(pointers(i, num_nodes), j.int(), here.int()),
-            columns=Compressed(pointers(j, num_nodes), i[by_sender].int(), by_sender.int()),
-        )
+        weight = None if weight is None else weight[permutation]
+        return Edges(j, i, num_nodes, weight, permutation, *Compressed.pair(i, j, (num_nodes, num_nodes)))
+
+    @staticmethod
+    def cached(edge_index: Tensor, *, num_nodes: int) -> "Edges":
+        """Return the same ``Edges`` for the same tensor, so that stencils and kernels reuse what they derived from it.
+
+        An in-place change of the tensor builds new ``Edges``; changes through ``.data`` or numpy are not noticed. The
+        cache holds the tensor weakly. Tensors created in inference mode have no version and are not cached, nor is
+        anything built inside a ``torch.func`` transform.
+        """
+        if edge_index.is_inference():
+            return Edges.build(edge_index, num_nodes=num_nodes)
+        # What is derived from Edges in inference mode cannot be used in training: each mode has its own entry.
+        key = (num_nodes, torch.is_inference_mode_enabled())
+        with _CACHE_LOCK:
+            version, known = _CACHE.get(edge_index, (-1, {}))
+            known = known if version == edge_index._version else {}
+            edges: Edges = known[key] if key in known else Edges.build(edge_index, num_nodes=num_nodes)
+            if key not in known and debug_unwrap(edges.j) is edges.j:
+                _CACHE[edge_index] = (edge_index._version, known | {key: edges})
+        return edges
 
     @property
     def num_edges(self) -> int:
@@ -94,7 +127,7 @@ class Edges:
 
     @cached_property
     def mutual(self) -> bool:
-        """Whether every edge has its reverse, whatever they weigh."""
+        """Whether every edge has its reverse edge, of any weight."""
         rows, columns = self.rows, self.columns
         return torch.equal(rows.ptr, columns.ptr) and torch.equal(rows.index, columns.index)
 
@@ -107,27 +140,27 @@ class Edges:
         return self.columns.ptr.diff()
 
     def with_loops(self, weight: float) -> "Edges":
-        """The same edges with a self-loop of this weight on every node, in place of any it had."""
+        """Return the same edges with one self-loop of this weight on every node, replacing existing self-loops."""
         if not weight > 0:
             raise ValueError(
-                f"a self-loop needs a positive `weight`; got {weight}. For none, leave the graph as it is."
+                f"a self-loop needs a positive `weight`; got {weight}. For no loops, use the graph as it is."
             )
         other = self.i != self.j
         nodes = torch.arange(self.num_nodes, device=self.device)
         edge_index = torch.cat((self.edge_index[:, other], nodes.expand(2, -1)), dim=1)
         if self.weight is None and weight == 1:
             return Edges.build(edge_index, num_nodes=self.num_nodes)
-        here = torch.ones(self.num_edges, device=self.device) if self.weight is None else self.weight
-        loops = here.new_full((self.num_nodes,), weight)
-        return Edges.build(edge_index, num_nodes=self.num_nodes, weight=torch.cat((here[other], loops)))
+        old = torch.ones(self.num_edges, device=self.device) if self.weight is None else self.weight
+        loops = old.new_full((self.num_nodes,), weight)
+        return Edges.build(edge_index, num_nodes=self.num_nodes, weight=torch.cat((old[other], loops)))
 
     def to(self, device: torch.device | str) -> "Edges":
         if self.device == torch.device(device):
             return self
-        return Edges(
+        return replace(
+            self,
             j=self.j.to(device),
             i=self.i.to(device),
-            num_nodes=self.num_nodes,
             weight=None if self.weight is None else self.weight.to(device),
             permutation=self.permutation.to(device),
             rows=self.rows.to(device),
@@ -135,7 +168,7 @@ class Edges:
         )
 
     def restore(self, values: Tensor) -> Tensor:
-        """Edge values (m, ...) from receiver order back to the order of the original ``edge_index``."""
+        """Return edge values (m, ...) in the order of the original ``edge_index``."""
         return torch.empty_like(values).index_copy_(0, self.permutation, values)
 
     def __repr__(self) -> str:
@@ -143,28 +176,32 @@ class Edges:
         return f"Edges({self.num_nodes} nodes, {self.num_edges} edges{weighted})"
 
 
-def pointers(index: Tensor, rows: int) -> Tensor:
-    """Where each row's entries begin once ``index`` is sorted, (rows + 1,)."""
-    counts = torch.bincount(index, minlength=rows)
-    return torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
+_CACHE = WeakTensorKeyDictionary()  # tensor -> its version and {(nodes, inference mode): Edges}
+_CACHE_LOCK = Lock()
 
 
 def check_undirected(edges: Edges, *, needed_by: str) -> None:
-    """Refuse a graph that is not its own mirror image, weights included; edges that stand there twice are added up."""
-    back = edges.columns.edge.long()
-    here, there = edges.i * edges.num_nodes + edges.j, (edges.j * edges.num_nodes + edges.i)[back]  # both ascending
-    mirrored = torch.equal(here, there)
-    if mirrored and edges.weight is not None:
-        pairs, place = here.unique_consecutive(return_inverse=True)
-        none = edges.weight.new_zeros(len(pairs))
-        mirrored = torch.allclose(
-            none.index_add(0, place, edges.weight), none.index_add(0, place, edges.weight[back]), atol=0
+    """Refuse a graph in which an edge and its reverse differ in weight; parallel edges are added up first."""
+    reverse = edges.columns.edge.long()
+    key, reverse_key = edges.i * edges.num_nodes + edges.j, (edges.j * edges.num_nodes + edges.i)[reverse]  # ascending
+    symmetric = torch.equal(key, reverse_key)
+    if symmetric and edges.weight is not None:
+        pairs, place = key.unique_consecutive(return_inverse=True)
+        zero = edges.weight.new_zeros(len(pairs))
+        symmetric = torch.allclose(
+            zero.index_add(0, place, edges.weight), zero.index_add(0, place, edges.weight[reverse]), atol=0
         )
-    if not mirrored:
+    if not symmetric:
         raise ValueError(
             f"{needed_by} needs an undirected graph, both directions of every edge with equal weight, "
             f"and this one is directed; make it undirected with `Symmetric()` or `beltrami.data.undirected`."
         )
+
+
+def _pointers(index: Tensor, rows: int) -> Tensor:
+    """Return where the entries of each row begin, (rows + 1,)."""
+    counts = torch.bincount(index, minlength=rows)
+    return torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
 
 
 def _check_weight(weight: Tensor, num_edges: int) -> None:
@@ -173,4 +210,4 @@ def _check_weight(weight: Tensor, num_edges: int) -> None:
     if not weight.dtype.is_floating_point:
         raise ValueError(f"`weight` must be floating point; got {weight.dtype}. Try `weight.float()`.")
     if not bool((torch.isfinite(weight) & (weight > 0)).all()):
-        raise ValueError("`weight` must be positive and finite on every edge; drop the edges that count for nothing.")
+        raise ValueError("`weight` must be positive and finite on every edge; drop the edges of weight zero.")

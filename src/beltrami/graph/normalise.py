@@ -1,9 +1,9 @@
-r"""Normalisers: from edge scores to weights, and what the weights sum to one over.
+r"""Normalisers: positive edge weights from edge scores, divided by their sums over rows, columns or both.
 
-Every positive weight is handled through its logarithm. For the softmax, :math:`\log w = s`; for squareplus,
+Weights are computed through their logarithms. For the softmax, :math:`\log w = s`; for squareplus,
 :math:`w = \tfrac12 (s + \sqrt{s^2 + 4}) = e^{\operatorname{asinh}(s / 2)}`, so that :math:`\log w =
-\operatorname{asinh}(s / 2)` exactly. Either is then divided by its sums in the log domain, which neither overflows nor
-loses positivity for scores of any size.
+\operatorname{asinh}(s / 2)` exactly. The division by the sums is a subtraction of logarithms, which neither overflows
+nor loses positivity for scores of any size.
 """
 
 import math
@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Edges
-from beltrami.graph.ops import collect, largest, spread
+from beltrami.graph.ops.products import collect, largest, spread
 
 Link = Callable[[Tensor], Tensor]
-_IDLE: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
+_ISOLATED: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
 
 
 def softmax_link(score: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def softmax_link(score: Tensor) -> Tensor:
 
 
 def squareplus_link(score: Tensor) -> Tensor:
-    r"""Logarithm of squareplus, :math:`\tfrac12 (s + \sqrt{s^2 + 4})`, on the raw score: no maximum is subtracted.
+    r"""Logarithm of squareplus, :math:`\tfrac12 (s + \sqrt{s^2 + 4})`; no maximum is subtracted from the score.
 
     Its gradient tends to one for large scores, so that no edge comes to dominate.
     """
@@ -36,15 +36,15 @@ def squareplus_link(score: Tensor) -> Tensor:
 
 
 class Normaliser(ABC):
-    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of themselves.
+    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of them.
 
-    :math:`\mu` is the edges' own measure (``edges.weight``).
+    :math:`\mu` is ``edges.weight``.
 
     Args:
-        link: :func:`softmax` or :func:`squareplus`.
+        link: :func:`softmax_link` or :func:`squareplus_link`.
 
     Attributes:
-        norm: p of the p-norm in which the matrix of the weights does not expand, :math:`\|A z\|_p \le \|z\|_p`.
+        norm: p of the p-norm in which the matrix A of the weights does not expand, :math:`\|A z\|_p \le \|z\|_p`.
 
     Shapes:
         ``score`` (m, h) -> (m, h).
@@ -63,18 +63,18 @@ class Normaliser(ABC):
 
     @abstractmethod
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
-        """Logarithm of what each edge's weight is divided by, (m, h)."""
+        """Logarithm of each edge's divisor, (m, h)."""
 
     @abstractmethod
-    def anchored(self, edges: Edges) -> Tensor:
-        """Whether the flow A z - z holds the term -z at each node, (n,): not where a node has no edge to balance it."""
+    def connected(self, edges: Edges) -> Tensor:
+        """Whether each node has an edge in the sums, (n,). The flow A z - z has no term -z at the other nodes."""
 
-    def idle(self, edges: Edges) -> Tensor | None:
-        """The nodes that are not anchored, a mask (n,); None where there are none, found out once for a graph."""
-        known = _IDLE.setdefault(edges, {})
+    def isolated(self, edges: Edges) -> Tensor | None:
+        """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each graph."""
+        known = _ISOLATED.setdefault(edges, {})
         if type(self) not in known:
-            anchored = self.anchored(edges)
-            known[type(self)] = None if bool(anchored.all()) else ~anchored
+            connected = self.connected(edges)
+            known[type(self)] = None if bool(connected.all()) else ~connected
         return known[type(self)]
 
     def __repr__(self) -> str:
@@ -82,31 +82,31 @@ class Normaliser(ABC):
 
 
 class Rows(Normaliser):
-    r"""Over the edges entering each receiver, :math:`\sum_j a_{ij} = 1`, as in the paper: constants are stationary."""
+    r"""Sums over the edges entering each receiver, :math:`\sum_j a_{ij} = 1`, as in the paper: constants are fixed."""
 
     norm = math.inf
 
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
         return spread(log_sum(log_weight, edges), edges)
 
-    def anchored(self, edges: Edges) -> Tensor:
+    def connected(self, edges: Edges) -> Tensor:
         return edges.in_degree() > 0
 
 
 class Columns(Normaliser):
-    r"""Over the edges leaving each sender, :math:`\sum_i a_{ij} = 1`: the transposed flow, which conserves mass."""
+    r"""Sums over the edges leaving each sender, :math:`\sum_i a_{ij} = 1`: the transposed flow, conserving mass."""
 
     norm = 1.0
 
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:
         return spread(log_sum(log_weight, edges, senders=True), edges, senders=True)
 
-    def anchored(self, edges: Edges) -> Tensor:
+    def connected(self, edges: Edges) -> Tensor:
         return edges.out_degree() > 0
 
 
 class Both(Normaliser):
-    r"""Balanced by the root of both sums, :math:`a_{ij} = w_{ij} / \sqrt{r_i c_j}`.
+    r"""Divided by the root of both sums, :math:`a_{ij} = w_{ij} / \sqrt{r_i c_j}`.
 
     For constant scores this is the symmetrically normalised adjacency matrix. By Cauchy and Schwarz no singular value
     exceeds one, for any weights and directions.
@@ -119,16 +119,16 @@ class Both(Normaliser):
         columns = spread(log_sum(log_weight, edges, senders=True), edges, senders=True)
         return 0.5 * (rows + columns)
 
-    def anchored(self, edges: Edges) -> Tensor:
+    def connected(self, edges: Edges) -> Tensor:
         return edges.in_degree() + edges.out_degree() > 0
 
 
 def log_sum(log_weight: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    r"""Logarithm of the weights summed at their receivers, or senders, from their logarithms; (m, h) -> (n, h).
+    r"""Logarithm of the sum of weights at their receivers, or senders, from their logarithms; (m, h) -> (n, h).
 
-    Stable: the largest weight of each group is taken out first. Minus infinity where a node has no such edge.
+    The largest logarithm at each node is subtracted first. Minus infinity at a node without such an edge.
     """
     top = largest(log_weight, edges, senders=senders)
     relative = torch.exp(log_weight - spread(top, edges, senders=senders))
-    # The largest is in the sum as one; a sum below that is empty, and the logarithm of zero has no derivative.
+    # The largest adds one to the sum; a sum below one is empty, and the logarithm of zero has no derivative.
     return top + collect(relative, edges, senders=senders).clamp(min=1).log()

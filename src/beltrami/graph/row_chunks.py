@@ -1,26 +1,27 @@
-"""Rows of a sparse pattern cut into pieces of bounded length, so that no long row keeps the others waiting."""
+"""Rows of different lengths: cut into chunks of bounded length, listed, and ranked, without a loop over the rows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-LONGEST = 128  # entries of a piece: some microseconds of work, and longer than nearly every row of nearly every graph
-SHORT = 32  # of a piece where there are so few entries in all that a device stands idle while one row is walked along
-FEW = 2**18
+LONG = 128  # entries of a chunk: a few microseconds of work, and longer than most rows of most graphs
+SHORT = 32  # entries of a chunk in a small pattern, where long chunks would leave the device idle
+SMALL = 2**18  # entries of a small pattern
 
 
 @dataclass(frozen=True, eq=False)
 class RowChunks:
-    """Piece p covers the entries ``start[p]`` to ``stop[p]``, all of them of row ``row[p]``.
+    """Rows of a sparse pattern cut into chunks: chunk p covers entries ``start[p]`` to ``stop[p]`` of row ``row[p]``.
 
-    Every row has at least one piece, an empty row an empty one. A row of one piece is written where it belongs, which
-    ``slot[p] = -1`` says; a row of several leaves a partial result in the slot of each, and the slots ``split_ptr[s]``
-    to ``split_ptr[s + 1]`` are then put together, in this order always, to give row ``split_row[s]``. 32-bit.
+    Every row has at least one chunk; an empty row has an empty one. The result of a row with one chunk is written in
+    place: ``slot[p] = -1``. Each chunk of a longer row writes a partial result to its slot, and the slots
+    ``split_ptr[s]`` to ``split_ptr[s + 1]`` are then combined, always in this order, into row ``split_row[s]``.
 
     Shapes:
-        ``row``, ``start``, ``stop``, ``slot`` (pieces,); ``split_row`` (splits,); ``split_ptr`` (splits + 1,).
+        ``row``, ``start``, ``stop``, ``slot`` (chunks,); ``split_row`` (splits,); ``split_ptr`` (splits + 1,); 32-bit.
     """
 
     row: Tensor
@@ -36,35 +37,62 @@ class RowChunks:
 
     @property
     def bounds(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """``row``, ``start``, ``stop`` and ``slot`` of every piece."""
+        """``row``, ``start``, ``stop`` and ``slot`` of every chunk."""
         return self.row, self.start, self.stop, self.slot
 
     @cached_property
     def split_bounds(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The same of the pieces of split rows alone."""
+        """``row``, ``start``, ``stop`` and ``slot`` of the chunks that have a slot."""
         split = (self.slot >= 0).nonzero()[:, 0]
         return self.row[split], self.start[split], self.stop[split], self.slot[split]
 
 
-def longest_of(entries: int) -> int:
-    """How long a piece may be where there are so many entries in all."""
-    return min(LONGEST, SHORT) if entries < FEW else LONGEST
-
-
-def cut(ptr: Tensor, *, longest: int) -> RowChunks:
-    """The pieces of the rows that ``ptr`` (rows + 1,) bounds, of at most ``longest`` entries each."""
+def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
+    """Cut the rows that ``ptr`` (rows + 1,) bounds, of so many ``entries`` in all."""
+    length = min(LONG, SHORT) if entries < SMALL else LONG
     ptr = ptr.long()
-    counts = ((ptr.diff() + longest - 1) // longest).clamp(min=1)
-    row = torch.arange(len(counts), device=ptr.device).repeat_interleave(counts)
-    first = counts.cumsum(0) - counts
-    start = ptr[:-1][row] + longest * (torch.arange(len(row), device=ptr.device) - first[row])
-    stop = torch.minimum(start + longest, ptr[1:][row])
+    counts = ((ptr.diff() + length - 1) // length).clamp(min=1)
+    row, place = expand_ranges(torch.zeros_like(counts), counts)
+    start = ptr[:-1][row] + length * place
+    stop = torch.minimum(start + length, ptr[1:][row])
     split = counts > 1
-    within = split[row]
-    slot = torch.where(within, within.cumsum(0) - 1, -1)
+    has_slot = split[row]
+    slot = torch.where(has_slot, has_slot.cumsum(0) - 1, -1)
     slots = counts[split].cumsum(0)
     split_ptr = torch.cat((slots.new_zeros(1), slots))
     num_slots = int(split_ptr[-1])
     return RowChunks(
         row.int(), start.int(), stop.int(), slot.int(), split.nonzero()[:, 0].int(), split_ptr.int(), num_slots
     )
+
+
+def expand_ranges(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    """List the places in the ranges [begin, end): the range of each and the place; (r,), (r,) -> (e,), (e,)."""
+    count = end - begin
+    which = torch.repeat_interleave(torch.arange(len(begin), device=begin.device), count)
+    shift = begin - (count.cumsum(0) - count)
+    return which, torch.arange(len(which), device=begin.device) + shift[which]
+
+
+def expand_ranges_in_parts(begin: Tensor, end: Tensor, *, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield :func:`expand_ranges` in parts of whole ranges, of about ``size`` places each."""
+    part = (end - begin).cumsum(0) // size
+    first = 0
+    for count in torch.bincount(part).tolist():
+        if count:
+            which, place = expand_ranges(begin[first : first + count], end[first : first + count])
+            yield which + first, place
+        first += count
+
+
+def largest_per_row(row: Tensor, value: Tensor, *, top: int) -> Tensor:
+    """Return the places of the ``top`` largest values of each row, by row and descending; ties keep their order.
+
+    Shapes:
+        ``row``, ``value`` (e,) -> (at most e,).
+    """
+    order = value.argsort(descending=True, stable=True)
+    order = order[row[order].argsort(stable=True)]
+    count = torch.bincount(row)
+    rank = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[row[order]]
+    return order[rank < top]

@@ -1,4 +1,4 @@
-"""Statistics: what a graph looks like, and what a rewiring made of it. Self-loops are counted apart."""
+"""Statistics of a graph, and of its rewiring. Self-loops are counted separately everywhere."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from beltrami.graph.edges import Edges
 
 @dataclass(frozen=True)
 class Statistics:
-    """A graph in a few numbers.
+    """Counts and degrees of a graph.
 
     Args:
         nodes: number of nodes.
-        edges: directed edges j -> i, those from a node to itself apart.
+        edges: directed edges j -> i between different nodes.
         loops: edges from a node to itself.
-        mean_degree, min_degree, max_degree: of the edges that enter a node, loops apart.
-        components: connected components, whatever the direction of the edges.
+        mean_degree, min_degree, max_degree: of the edges entering a node, without loops.
+        components: connected components, ignoring the direction of edges.
     """
 
     nodes: int
@@ -30,7 +30,7 @@ class Statistics:
 
     @staticmethod
     def of(edges: Edges) -> "Statistics":
-        j, i = _without_loops(edges)
+        _, i = _without_loops(edges)
         degree = torch.bincount(i, minlength=edges.num_nodes)
         return Statistics(
             nodes=edges.num_nodes,
@@ -39,17 +39,17 @@ class Statistics:
             mean_degree=len(i) / edges.num_nodes,
             min_degree=int(degree.min()),
             max_degree=int(degree.max()),
-            components=_count_components(j, i, num_nodes=edges.num_nodes),
+            components=int(component_of(edges).max()) + 1,
         )
 
 
 @dataclass(frozen=True)
 class Overlap:
-    r"""How much two graphs on the same nodes share, :math:`|E \cap E'| / |E|` and :math:`|E \cap E'| / |E'|`.
+    r"""Shares of common edges of two graphs, :math:`|E \cap E'| / |E|` and :math:`|E \cap E'| / |E'|`.
 
     Args:
-        kept: share of the old edges that the new graph has too.
-        known: share of the new edges that the old graph had already.
+        kept: share of the old edges that the new graph has.
+        known: share of the new edges that the old graph had.
     """
 
     kept: float
@@ -57,16 +57,18 @@ class Overlap:
 
     @staticmethod
     def of(old: Edges, new: Edges) -> "Overlap":
-        """Of directed edges, each counted once, loops apart; NaN where there are none to take a share of."""
+        """Compare directed edges; parallel edges count once. A share of no edges is NaN."""
         if old.num_nodes != new.num_nodes:
-            raise ValueError(f"graphs overlap on the same nodes; got {old.num_nodes} and {new.num_nodes} nodes.")
-        before, after = _keys(old), _keys(new)
+            raise ValueError(
+                f"`old` and `new` must have the same nodes; got {old.num_nodes} and {new.num_nodes} nodes."
+            )
+        before, after = ((i * old.num_nodes + j).unique() for j, i in map(_without_loops, (old, new)))
         shared = int(torch.isin(after, before, assume_unique=True).sum())
         return Overlap(kept=_share(shared, len(before)), known=_share(shared, len(after)))
 
 
 def homophily(edges: Edges, y: Tensor) -> float:
-    """Share of the edges, loops apart, whose ends have the same class ``y`` (n,); NaN without edges."""
+    """Share of the edges, without loops, whose ends have the same class ``y`` (n,); NaN without edges."""
     if y.shape != (edges.num_nodes,):
         raise ValueError(f"`y` must hold a class for each of {edges.num_nodes} nodes; got shape {tuple(y.shape)}.")
     j, i = _without_loops(edges)
@@ -75,13 +77,7 @@ def homophily(edges: Edges, y: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Rewiring:
-    """What became of a graph whose nodes have classes.
-
-    Args:
-        before, after: either graph.
-        overlap: what they share.
-        homophily_before, homophily_after: of either; see :func:`homophily`.
-    """
+    """Statistics, overlap and homophily of a graph before and after rewiring; see :func:`homophily`."""
 
     before: Statistics
     after: Statistics
@@ -96,27 +92,21 @@ class Rewiring:
         )
 
 
+def component_of(edges: Edges) -> Tensor:
+    """The number of each node's connected component, (n,), ignoring the direction of edges."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows = edges.rows
+    ones = torch.ones(edges.num_edges, dtype=torch.int8)
+    pattern = (ones.numpy(), rows.index.cpu().numpy(), rows.ptr.cpu().numpy())
+    _, component = connected_components(csr_array(pattern, shape=(edges.num_nodes, edges.num_nodes)), directed=False)
+    return torch.from_numpy(component).long().to(edges.device)
+
+
 def _without_loops(edges: Edges) -> Tensor:
     return edges.edge_index[:, edges.j != edges.i]
 
 
-def _keys(edges: Edges) -> Tensor:
-    """One number for each distinct edge."""
-    j, i = _without_loops(edges)
-    keys: Tensor = (i * edges.num_nodes + j).unique()
-    return keys
-
-
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else float("nan")
-
-
-def _count_components(j: Tensor, i: Tensor, *, num_nodes: int) -> int:
-    import numpy as np
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    ends = (i.cpu().numpy(), j.cpu().numpy())
-    adjacency = coo_array((np.ones(len(i), dtype=np.int8), ends), shape=(num_nodes, num_nodes))
-    count, _ = connected_components(adjacency, directed=False)
-    return int(count)

@@ -112,7 +112,7 @@ def checked(x: Tensor | SparseMatrix, name: str, *, columns: int, rows: int | No
 
 def checked_edges(edge_index: Tensor | Edges, *, num_nodes: int) -> Edges:
     """The graph of a model whose features have ``num_nodes`` rows."""
-    edges = edge_index if isinstance(edge_index, Edges) else Edges.build(edge_index, num_nodes=num_nodes)
+    edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=num_nodes)
     if edges.num_nodes != num_nodes:
         raise ValueError(f"`x` has {num_nodes} rows where the graph has {edges.num_nodes} nodes.")
     return edges

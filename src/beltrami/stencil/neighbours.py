@@ -10,7 +10,7 @@ from torch import Tensor
 from beltrami.errors import check_matrix
 from beltrami.geometry import Euclidean, Metric
 from beltrami.graph import Edges
-from beltrami.graph.ragged import ranked
+from beltrami.graph.row_chunks import largest_per_row
 from beltrami.stencil.base import Stencil
 
 CELLS = 2**24  # distances held at a time: 64 MiB in single precision
@@ -68,7 +68,7 @@ class KNN(Stencil):
         row, j = torch.cat((i, more_i)), torch.cat((sender[i, place], more_j))
         in_order = (row * len(p) + j).argsort()
         row, j = row[in_order], j[in_order]
-        kept = ranked(row, -_measured(p, rows[row], j, self.metric), top=self.k)
+        kept = largest_per_row(row, -_measured(p, rows[row], j, self.metric), top=self.k)
         return rows[row[kept]], j[kept]
 
 
@@ -124,7 +124,7 @@ class Radius(Stencil):
         within = distance <= self.r
         row, j, distance = row[within], j[within], distance[within]
         if self.limit is not None:
-            kept = ranked(row, -distance, top=self.limit)
+            kept = largest_per_row(row, -distance, top=self.limit)
             row, j = row[kept], j[kept]
         return rows[row], j
 

@@ -10,10 +10,9 @@ import torch
 import beltrami.lab.bench.ensemble as ensemble_suite
 import beltrami.lab.bench.scaling as scaling_suite
 from beltrami.data import CATALOGUE, Facts
-from beltrami.graph import aggregate
 from beltrami.lab.bench import SIZES, SUITES, Report, bench
 from beltrami.lab.bench.gat import GAT, gat_step
-from beltrami.lab.bench.path import PATHS, going
+from beltrami.lab.bench.kernels import BACKENDS
 from beltrami.lab.bench.problem import BenchProblem, made_up, settings
 from beltrami.lab.bench.suite import variants
 from beltrami.lab.bench.timer import Timer
@@ -100,21 +99,12 @@ def test_the_rival_trains_too(tiny: Facts) -> None:
     assert sum(losses[-5:]) < sum(losses[:5])
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_every_path_gives_the_same(path: str, tiny: Facts) -> None:
-    edges = BenchProblem.load("cora", device="cpu").edges
-    a, z = torch.rand(edges.num_edges), torch.randn(edges.num_nodes, 4)
-    expected = aggregate(a, z, edges)
-    with going(path):
-        assert torch.allclose(aggregate(a, z, edges), expected, atol=1e-5)
-
-
-def test_kernels_are_timed_by_every_path(tiny: Facts) -> None:
+def test_kernels_are_timed_by_every_backend(tiny: Facts) -> None:
     rows = bench("kernels", sizes=["cora"]).rows
     assert [row["operation"] for row in rows] == ["aggregate", "edge_dot", "attend"]
     for row in rows:
         for way in ("forward", "backward"):
-            assert all(row[f"{path}_{way}_s"] > 0 for path in PATHS)
+            assert all(row[f"{path}_{way}_s"] > 0 for path in BACKENDS)
             assert row[f"{way}_share_of_copy"] > 0
 
 

@@ -1,107 +1,142 @@
-"""Which implementation of the sparse products serves a tensor: kernels, the vendors' libraries, or the reference."""
+"""The choice of the backend that computes the sparse products, made once per call by :func:`backend`.
 
-from collections.abc import Callable
+| backend   | serves                                        | chosen by "auto"             |
+|-----------|-----------------------------------------------|------------------------------|
+| triton    | floating point on CUDA devices                | always                       |
+| numba     | single and double precision on the CPU        | for several heads, or in place |
+| vendor    | single and double precision (MKL, cuSPARSE)   | else                         |
+| reference | any type on any device, in plain torch        | else                         |
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from beltrami.errors import UnknownName
 from beltrami.graph.edges import Compressed
-from beltrami.graph.ops import reference, vendor
 
-KERNEL_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+BACKENDS = ("reference", "vendor", "numba", "triton")
+SINGLE_AND_DOUBLE = (torch.float32, torch.float64)
+TRITON_DTYPES = (*SINGLE_AND_DOUBLE, torch.bfloat16, torch.float16)
+_selected = "auto"
+
+
+@contextmanager
+def use(name: str) -> Iterator[None]:
+    """Select the backend for all products computed in a ``with`` block, backward passes included.
+
+    The selection holds for the whole process, since backward passes on a GPU run in threads of their own.
+
+    Args:
+        name: one of ``BACKENDS``, or "auto". Tensors that the backend does not serve go to the reference.
+    """
+    global _selected
+    if name not in ("auto", *BACKENDS):
+        raise UnknownName("backend", name, ("auto", *BACKENDS))
+    if name == "numba" and not _is_installed("numba"):
+        raise ValueError(
+            "backend 'numba' is not available: install numba, for example by `pip install beltrami[fast]`."
+        )
+    if name == "triton" and not (_is_installed("triton") and (torch.cuda.is_available() or _is_interpreted())):
+        raise ValueError("backend 'triton' is not available: it needs the package triton and a CUDA device.")
+    previous, _selected = _selected, name
+    try:
+        yield
+    finally:
+        _selected = previous
+
+
+def backend(tensor: Tensor, *, heads: int = 1, in_place: bool = False) -> str:
+    """Return the name of the backend that serves a tensor; ``in_place`` if products are added to an existing tensor."""
+    if _selected != "auto":
+        return _selected if _serves(_selected, tensor) else "reference"
+    if tensor.is_cuda and _serves("triton", tensor):
+        return "triton"
+    if (heads > 1 or in_place) and _serves("numba", tensor):
+        return "numba"
+    return "vendor" if _serves("vendor", tensor) else "reference"
+
+
+def has_kernel(tensor: Tensor) -> bool:
+    """Whether the Triton kernels serve a tensor."""
+    return backend(tensor) == "triton"
+
+
+def loops_over_runs(tensor: Tensor) -> bool:
+    """Whether the runs of a ``torch.func.vmap`` batch are computed in turn, as on a CPU, or in one product."""
+    return tensor.device.type == "cpu"
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """Sparse matrices times dense matrices, head by head: (m, h), (c, h, k) -> (r, h, k)."""
-    if has_kernel(dense):
-        from beltrami.graph.ops.triton import product
-
-        return product.spmm(pattern, values, dense)
-    if _worth_compiling(dense):
-        from beltrami.graph.ops import numba
-
-        return numba.spmm(pattern, values, dense)
-    one = vendor.spmm if dense.dtype in vendor.DTYPES else reference.spmm
-    return _heads(lambda h: one(pattern, values[:, h], dense[:, h]), values.shape[1])
+    """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
+    out: Tensor = _module(backend(dense, heads=dense.shape[1])).spmm(pattern, values, dense)
+    return out
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """Dense times dense, sampled at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
-    if has_kernel(left):
-        from beltrami.graph.ops.triton import product
-
-        return product.sddmm(pattern, left, right)
-    if _worth_compiling(left):
-        from beltrami.graph.ops import numba
-
-        return numba.sddmm(pattern, left, right)
-    one = vendor.sddmm if left.dtype in vendor.DTYPES else reference.sddmm
-    return _heads(lambda h: one(pattern, left[:, h], right[:, h]), left.shape[1])
+    """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
+    out: Tensor = _module(backend(left, heads=left.shape[1])).sddmm(pattern, left, right)
+    return out
 
 
 def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
-    """Edge values summed over the rows of a pattern, in a fixed order: (m, d) -> (r, d)."""
+    """Sums of edge values over the rows of a pattern, in a fixed order: (m, d) -> (r, d)."""
     if has_kernel(values):
-        from beltrami.graph.ops.triton import product
-
-        return product.row_sums(pattern, values)
-    # The incidence matrix: a row per row, a column per edge. A product has a fixed order of summation on every
-    # device, which scatter-add with atomics has not.
+        out: Tensor = _module("triton").row_sums(pattern, values)
+        return out
+    # The incidence matrix has a row for each row and a column for each edge. Products have a fixed order of summation
+    # on every device; scatter-add with atomics has not.
     incidence = Compressed(pattern.ptr, pattern.edge, pattern.edge)
     return spmm(incidence, values.new_ones(len(values), 1), values[:, None])[:, 0]
 
 
 def row_max(pattern: Compressed, values: Tensor) -> Tensor:
-    """The largest of the edge values in each row of a pattern, minus infinity for an empty row: (m, d) -> (r, d)."""
+    """Largest edge value in each row of a pattern, minus infinity for an empty row: (m, d) -> (r, d)."""
     if has_kernel(values):
-        from beltrami.graph.ops.triton import product
-
-        return product.row_sums(pattern, values, largest=True)
+        out: Tensor = _module("triton").row_sums(pattern, values, largest=True)
+        return out
     row = pattern.row.long()[:, None].expand(-1, values.shape[1])
     lowest = values.new_full((len(pattern.ptr) - 1, values.shape[1]), -torch.inf)
     return lowest.scatter_reduce(0, row, values.index_select(0, pattern.edge), "amax")
 
 
-def spread(values: Tensor, index: Tensor) -> Tensor:
+def gather(values: Tensor, index: Tensor) -> Tensor:
     """Rows of ``values`` by their numbers: (n, h), (m,) -> (m, h)."""
     if has_kernel(values):
-        from beltrami.graph.ops.triton import product
-
-        return product.spread(values, index)
+        out: Tensor = _module("triton").gather(values, index)
+        return out
     return values.index_select(0, index)
 
 
-def apart(tensor: Tensor) -> bool:
-    """Whether the runs of a batch are better taken one by one than side by side, which costs a copy but one launch."""
-    return tensor.device.type == "cpu"
-
-
-def has_kernel(tensor: Tensor) -> bool:
-    """Whether our own kernels serve tensors like this one."""
-    return tensor.is_cuda and tensor.dtype in KERNEL_DTYPES and _has_triton()
-
-
-def _worth_compiling(tensor: Tensor) -> bool:
-    """Whether loops compiled by numba serve better: for several heads on the CPU, which libraries take one by one."""
-    return tensor.shape[1] > 1 and can_compile(tensor)
-
-
-def can_compile(tensor: Tensor) -> bool:
-    """Whether loops compiled by numba serve tensors like this one."""
-    return tensor.device.type == "cpu" and tensor.dtype in vendor.DTYPES and _has_numba()
+def _serves(name: str, tensor: Tensor) -> bool:
+    if name == "triton":
+        device = tensor.is_cuda or (tensor.device.type == "cpu" and _is_interpreted())
+        return device and tensor.dtype in TRITON_DTYPES and _is_installed("triton")
+    if name == "numba":
+        return tensor.device.type == "cpu" and tensor.dtype in SINGLE_AND_DOUBLE and _is_installed("numba")
+    return name == "reference" or tensor.dtype in SINGLE_AND_DOUBLE
 
 
 @cache
-def _has_numba() -> bool:
-    return find_spec("numba") is not None
+def _module(name: str) -> Any:
+    return import_module("beltrami.graph.ops." + ("triton.sparse_product" if name == "triton" else name))
 
 
 @cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
-def _heads(one: Callable[[int], Tensor], heads: int) -> Tensor:
-    return one(0)[:, None] if heads == 1 else torch.stack([one(h) for h in range(heads)], dim=1)
+def _is_interpreted() -> bool:
+    """Whether Triton runs its kernels in Python on the CPU, as TRITON_INTERPRET=1 asks for."""
+    if not _is_installed("triton"):
+        return False
+    import triton
+
+    return bool(triton.knobs.runtime.interpret)

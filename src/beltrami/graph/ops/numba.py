@@ -1,8 +1,8 @@
-"""The sparse products on the CPU with all heads at once, or added to what is there: what numba makes of the loops.
+"""Numba backend: the sparse products on the CPU for all heads at once, and added in place to an existing tensor.
 
-The libraries take one head at a time, and each has to be copied out of its place among the others. Here a row's entries
-are walked once and the heads, side by side in memory, with them. Threads share the rows; every row is summed in its
-order, so that the same inputs give the same bits whatever their number.
+The vendor's library computes one head at a time, each copied from among the others. Here the entries of a row are read
+once for all heads, which lie side by side in memory. Threads share the rows; the entries of a row are summed in order,
+so that the result does not depend on the number of threads.
 """
 
 from collections.abc import Callable
@@ -10,18 +10,27 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any
 
+import numba
 import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
-from beltrami.graph.jit import compiled
 
-ENOUGH = 2**16  # multiplications that are worth a thread
-
-fast: Callable[..., Any] = partial(compiled, fastmath={"reassoc", "contract"})
+WORK_PER_THREAD = 2**16  # multiplications that are worth a thread
 
 
-@fast
+def jit(function: Callable[..., Any], *, fastmath: bool | set[str] = False) -> Any:
+    """Compile a function at its first call to code that releases the GIL, cached on disk where a folder is writable."""
+    try:
+        return numba.njit(nogil=True, cache=True, fastmath=fastmath)(function)
+    except RuntimeError:  # numba found no writable folder for its cache
+        return numba.njit(nogil=True, fastmath=fastmath)(function)
+
+
+fast_jit = partial(jit, fastmath={"reassoc", "contract"})
+
+
+@fast_jit
 def _spmm(ptr, index, edge, values, dense, out, first, last):  # type: ignore[no-untyped-def]
     heads, width = dense.shape[1], dense.shape[2]
     for i in range(first, last):
@@ -34,7 +43,7 @@ def _spmm(ptr, index, edge, values, dense, out, first, last):  # type: ignore[no
                     out[i, h, k] += value * dense[j, h, k]
 
 
-@fast
+@fast_jit
 def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untyped-def]
     heads, width = left.shape[1], left.shape[2]
     for i in range(first, last):
@@ -47,7 +56,7 @@ def _sddmm(ptr, index, left, right, out, first, last):  # type: ignore[no-untype
                 out[entry, h] = total
 
 
-@fast
+@fast_jit
 def _add_spmm(ptr, index, edge, values, dense, out, factor, first, last):  # type: ignore[no-untyped-def]
     width = dense.shape[1]
     for i in range(first, last):
@@ -57,8 +66,8 @@ def _add_spmm(ptr, index, edge, values, dense, out, factor, first, last):  # typ
                 out[i, k] += value * dense[j, k]
 
 
-@fast
-def _add_pulled(ptr, index, edge, values, p, q, out, sums, factor, first, last):  # type: ignore[no-untyped-def]
+@fast_jit
+def _add_gradients(ptr, index, edge, values, p, q, out, sums, factor, first, last):  # type: ignore[no-untyped-def]
     width = p.shape[1]
     for j in range(first, last):
         for entry in range(ptr[j], ptr[j + 1]):
@@ -73,51 +82,52 @@ def _add_pulled(ptr, index, edge, values, p, q, out, sums, factor, first, last):
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """As the reference, with heads: (m, h), (c, h, k) -> (r, h, k)."""
+    """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
     out = dense.new_empty(len(pattern.ptr) - 1, *dense.shape[1:])
-    arrays = [_array(x) for x in (pattern.index, pattern.edge, values, dense, out)]
-    _share(_spmm, pattern, arrays, work=len(pattern.index) * dense[:1].numel())
+    _run(_spmm, pattern, pattern.index, pattern.edge, values, dense, out, work=dense[:1].numel())
     return out
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """As the reference, with heads: (r, h, k), (c, h, k) -> (m, h), in the pattern's order."""
+    """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
     out = left.new_zeros(len(pattern.index), left.shape[1])
-    if left.shape[2] == 0:
-        return out
-    arrays = [_array(x) for x in (pattern.index, left, right, out)]
-    _share(_sddmm, pattern, arrays, work=len(pattern.index) * left[:1].numel())
+    if left.shape[2] > 0:
+        _run(_sddmm, pattern, pattern.index, left, right, out, work=left[:1].numel())
     return out
 
 
 def add_spmm(pattern: Compressed, values: Tensor, dense: Tensor, out: Tensor, factor: float) -> None:
     """Add the product, times the factor, to ``out``: (m,), (c, k), (r, k)."""
-    arrays = [_array(x) for x in (pattern.index, pattern.edge, values, dense, out)]
-    _share(_add_spmm, pattern, [*arrays, arrays[-1].dtype.type(factor)], work=len(pattern.index) * dense.shape[1])
+    tensors = (pattern.index, pattern.edge, values, dense, out)
+    _run(_add_spmm, pattern, *tensors, factor=factor, work=dense.shape[1])
 
 
-def add_pulled(
+def add_gradients(
     pattern: Compressed, values: Tensor, p: Tensor, q: Tensor, out: Tensor, sums: Tensor, factor: float
 ) -> None:
-    """Add the product with ``p`` to ``out``, and the dot products across the entries to ``sums``, times the factor.
+    """Add the product with ``p`` to ``out``, and the dot products of p and q at each entry to ``sums``, times factor.
 
-    (m,), (c, k), (r, k), (r, k), (m,); ``sums`` as ``values`` in the order of the edges.
+    (m,), (c, k), (r, k), (r, k), (m,); ``sums`` and ``values`` in the order of the edges.
     """
-    if p.shape[1] == 0:
-        return
-    arrays = [_array(x) for x in (pattern.index, pattern.edge, values, p, q, out, sums)]
-    _share(_add_pulled, pattern, [*arrays, arrays[-1].dtype.type(factor)], work=2 * len(pattern.index) * p.shape[1])
+    if p.shape[1] > 0:
+        tensors = (pattern.index, pattern.edge, values, p, q, out, sums)
+        _run(_add_gradients, pattern, *tensors, factor=factor, work=2 * p.shape[1])
 
 
-def _share(run: Callable[..., None], pattern: Compressed, arrays: list[Any], *, work: int) -> None:
-    """Run on all rows, shared among threads by the number of their entries."""
-    rows, ptr = len(pattern.ptr) - 1, pattern.ptr.numpy()
-    threads = min(torch.get_num_threads(), max(1, work // ENOUGH))
+def _run(
+    loop: Callable[..., None], pattern: Compressed, *tensors: Tensor, work: int, factor: float | None = None
+) -> None:
+    """Run a loop over all rows, divided among threads by their number of entries; ``work`` is that of one entry."""
+    rows, entries, ptr = len(pattern.ptr) - 1, len(pattern.index), pattern.ptr.numpy()
+    arrays = [x.detach().contiguous().numpy() for x in tensors]
+    if factor is not None:
+        arrays.append(arrays[-1].dtype.type(factor))
+    threads = min(torch.get_num_threads(), max(1, entries * work // WORK_PER_THREAD))
     if threads == 1:
-        run(ptr, *arrays, 0, rows)
+        loop(ptr, *arrays, 0, rows)
         return
-    bounds = [0, *(int(ptr.searchsorted(len(pattern.index) * t // threads)) for t in range(1, threads)), rows]
-    jobs = [_pool().submit(run, ptr, *arrays, bounds[t], bounds[t + 1]) for t in range(threads)]
+    bounds = [0, *(int(ptr.searchsorted(entries * t // threads)) for t in range(1, threads)), rows]
+    jobs = [_pool().submit(loop, ptr, *arrays, bounds[t], bounds[t + 1]) for t in range(threads)]
     for job in jobs:
         job.result()
 
@@ -125,7 +135,3 @@ def _share(run: Callable[..., None], pattern: Compressed, arrays: list[Any], *, 
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="beltrami")
-
-
-def _array(x: Tensor) -> Any:
-    return x.detach().contiguous().numpy()

@@ -1,23 +1,24 @@
-"""The hot operations on a graph with their derivatives.
+"""Sparse products on a graph, with their derivatives.
 
 ``aggregate`` and ``edge_dot`` are each other's derivative, and so are ``collect`` and ``spread``: the four are closed
-under differentiation, to any order, and nothing of size (edges x channels) is stored. Under ``torch.func.vmap`` the
-runs of a batch are heads side by side, or more channels where they share their weights: one product for all. On a CPU,
-where a launch costs little and a copy into that order much, they are taken one by one.
+under differentiation, to any order, and store nothing of size (edges x channels). Under ``torch.func.vmap`` the runs
+of a batch become heads, or more channels where they share their weights: one product for all. On a CPU, where copying
+runs into that order costs more than it saves, they are computed in turn.
 """
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from beltrami.graph.edges import Edges
+from beltrami.graph.edges import Edges, Pattern
 from beltrami.graph.ops import dispatch
 
 
-def aggregate(a: Tensor, z: Tensor, edges: Edges, *, transposed: bool = False) -> Tensor:
+def aggregate(a: Tensor, z: Tensor, edges: Pattern, *, transposed: bool = False) -> Tensor:
     r"""Weighted sum over neighbours.
 
     .. math:: (A z)_i = \sum_{j : (i, j) \in E'} a_{ij} z_j, \qquad (A^\top z)_j = \sum_{i} a_{ij} z_i
@@ -31,7 +32,7 @@ def aggregate(a: Tensor, z: Tensor, edges: Edges, *, transposed: bool = False) -
     return out
 
 
-def edge_dot(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
+def edge_dot(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
     r"""Dot product across each edge, :math:`\langle p_i, q_j \rangle`; p at the receiver, q at the sender.
 
     Shapes:
@@ -44,19 +45,17 @@ def edge_dot(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
 
 
 def spread(v: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    """Node values on the edges: ``v_i``, or ``v_j`` from the senders; (n, h) -> (m, h)."""
-    out: Tensor = _Spread.apply(v, edges, senders)  # type: ignore[no-untyped-call]
-    return out
+    """Node values on the edges: ``v_i`` of the receivers, or ``v_j`` of the senders; (n, h) -> (m, h)."""
+    return _transfer(v, edges, senders, to_edges=True)
 
 
 def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    """Edge values summed at their receivers, or at their senders; (m, h) -> (n, h)."""
-    out: Tensor = _Collect.apply(e, edges, senders)  # type: ignore[no-untyped-call]
-    return out
+    """Sum of edge values at their receivers, or at their senders; (m, h) -> (n, h)."""
+    return _transfer(e, edges, senders, to_edges=False)
 
 
 def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    """The largest of the edge values at their receivers, or at their senders; (m, h) -> (n, h).
+    """Largest edge value at each receiver, or at each sender; (m, h) -> (n, h).
 
     Minus infinity at a node without such an edge. No gradient passes through it.
     """
@@ -66,7 +65,7 @@ def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
 
 class _Aggregate(Function):
     @staticmethod
-    def forward(a: Tensor, z: Tensor, edges: Edges, transposed: bool) -> Tensor:
+    def forward(a: Tensor, z: Tensor, edges: Pattern, transposed: bool) -> Tensor:
         return dispatch.spmm(edges.columns if transposed else edges.rows, a, z)
 
     @staticmethod
@@ -87,21 +86,18 @@ class _Aggregate(Function):
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], a: Tensor, z: Tensor, edges: Edges, transposed: bool
+        info: Any, in_dims: tuple[int | None, ...], a: Tensor, z: Tensor, edges: Pattern, transposed: bool
     ) -> tuple[Tensor, int]:
         runs = info.batch_size
-        if dispatch.apart(z):
-            return one_by_one(lambda a, z: aggregate(a, z, edges, transposed=transposed), in_dims, a, z)
-        if in_dims[0] is None:
-            wide = aggregate(a, as_channels(z, in_dims[1], runs), edges, transposed=transposed)
+        if in_dims[0] is None and not dispatch.loops_over_runs(z):
+            wide = aggregate(a, _as_channels(z, in_dims[1], runs), edges, transposed=transposed)
             return wide.unflatten(2, (runs, -1)), 2
-        stacked = as_heads(a, in_dims[0], runs), as_heads(z, in_dims[1], runs)
-        return aggregate(*stacked, edges, transposed=transposed).unflatten(1, (runs, -1)), 1
+        return _over_runs(lambda a, z: aggregate(a, z, edges, transposed=transposed), runs, in_dims, a, z)
 
 
 class _EdgeDot(Function):
     @staticmethod
-    def forward(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
+    def forward(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
         return dispatch.sddmm(edges.rows, p, q)
 
     @staticmethod
@@ -118,54 +114,37 @@ class _EdgeDot(Function):
         return dp, dq, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], p: Tensor, q: Tensor, edges: Edges) -> tuple[Tensor, int]:
-        runs = info.batch_size
-        if dispatch.apart(p):
-            return one_by_one(lambda p, q: edge_dot(p, q, edges), in_dims, p, q)
-        stacked = as_heads(p, in_dims[0], runs), as_heads(q, in_dims[1], runs)
-        return edge_dot(*stacked, edges).unflatten(1, (runs, -1)), 1
+    def vmap(info: Any, in_dims: tuple[int | None, ...], p: Tensor, q: Tensor, edges: Pattern) -> tuple[Tensor, int]:
+        return _over_runs(lambda p, q: edge_dot(p, q, edges), info.batch_size, in_dims, p, q)
 
 
-class _Spread(Function):
-    @staticmethod
-    def forward(v: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return dispatch.spread(v, edges.j if senders else edges.i)
+class _Transfer(Function):
+    """``spread``, from nodes to edges, and its adjoint ``collect``, from edges to nodes."""
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.edges, ctx.senders = inputs
-
-    @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None]:
-        return collect(grad[0], ctx.edges, senders=ctx.senders), None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], v: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        if dispatch.apart(v):
-            return one_by_one(lambda v: spread(v, edges, senders=senders), in_dims, v)
-        stacked = as_heads(v, in_dims[0], info.batch_size)
-        return spread(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
-
-
-class _Collect(Function):
-    @staticmethod
-    def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return dispatch.row_sums(edges.columns if senders else edges.rows, e)
+    def forward(x: Tensor, edges: Edges, senders: bool, to_edges: bool) -> Tensor:
+        if to_edges:
+            return dispatch.gather(x, edges.j if senders else edges.i)
+        return dispatch.row_sums(edges.columns if senders else edges.rows, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.edges, ctx.senders = inputs
+        _, ctx.edges, ctx.senders, ctx.to_edges = inputs
 
     @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None]:
-        return spread(grad[0], ctx.edges, senders=ctx.senders), None, None
+    def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return _transfer(grad[0], ctx.edges, ctx.senders, to_edges=not ctx.to_edges), None, None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        if dispatch.apart(e):
-            return one_by_one(lambda e: collect(e, edges, senders=senders), in_dims, e)
-        stacked = as_heads(e, in_dims[0], info.batch_size)
-        return collect(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, edges: Edges, senders: bool, to_edges: bool
+    ) -> tuple[Tensor, int]:
+        return _over_runs(lambda x: _transfer(x, edges, senders, to_edges=to_edges), info.batch_size, in_dims, x)
+
+
+def _transfer(x: Tensor, edges: Edges, senders: bool, *, to_edges: bool) -> Tensor:
+    out: Tensor = _Transfer.apply(x, edges, senders, to_edges)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _Largest(Function):
@@ -183,27 +162,27 @@ class _Largest(Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        stacked = as_heads(e, in_dims[0], info.batch_size)
-        return largest(stacked, edges, senders=senders).unflatten(1, (info.batch_size, -1)), 1
+        return _over_runs(lambda e: largest(e, edges, senders=senders), info.batch_size, in_dims, e)
 
 
-def one_by_one(work: Callable[..., Tensor], in_dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
-    """The work on every run of a batch in turn; an argument whose dimension is None is the same for all of them."""
-    batched = [x.unbind(dim) for x, dim in zip(args, in_dims, strict=False) if dim is not None]
-    rows = []
-    for row in zip(*batched, strict=True):
-        own = iter(row)
-        rows.append(work(*(x if dim is None else next(own) for x, dim in zip(args, in_dims, strict=False))))
-    return torch.stack(rows), 0
+def _over_runs(
+    product: Callable[..., Tensor], runs: int, in_dims: tuple[int | None, ...], *args: Tensor
+) -> tuple[Tensor, int]:
+    """Compute a product for every run of a batch; an argument whose dimension is None is the same for all runs."""
+    batched = list(zip(args, in_dims, strict=False))
+    if dispatch.loops_over_runs(args[0]):
+        each = (repeat(x, runs) if dim is None else x.unbind(dim) for x, dim in batched)
+        return torch.stack([product(*run) for run in zip(*each, strict=True)]), 0
+    return product(*(_as_heads(x, dim, runs) for x, dim in batched)).unflatten(1, (runs, -1)), 1
 
 
-def as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:
-    """A batch of (m, h, ...) as (m, runs * h, ...); the same for every run where ``dim`` is None."""
+def _as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:
+    """A batch of (m, h, ...) as (m, runs * h, ...)."""
     x = x.unsqueeze(1).expand(-1, runs, *x.shape[1:]) if dim is None else x.movedim(dim, 1)
     return x.flatten(1, 2)
 
 
-def as_channels(x: Tensor, dim: int | None, runs: int) -> Tensor:
+def _as_channels(x: Tensor, dim: int | None, runs: int) -> Tensor:
     """A batch of (n, h, k) as (n, h, runs * k)."""
     x = x.unsqueeze(2).expand(-1, -1, runs, -1) if dim is None else x.movedim(dim, 2)
     return x.flatten(2, 3)

@@ -1,9 +1,10 @@
-"""Steps of a linear recurrence, forwards and backwards, with all they add: no sweep over the states but the product's.
+"""Steps of a linear recurrence, forwards and backwards: a sparse product together with the terms added to it.
 
-None of them makes a graph. On a GPU a step is one walk for all runs of a batch; on the CPU runs are taken one by one.
+No autograd graph is recorded. On a GPU one launch computes a step for all runs of a batch; on the CPU runs are
+computed in turn.
 
 Shapes:
-    states (runs, n, d), edge values (runs, m), numbers (runs,); ``idle`` (n, 1). What is written to is contiguous.
+    states (runs, n, d), edge values (runs, m), coefficients (runs,); ``diagonal`` (n, 1). Outputs are contiguous.
 """
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from beltrami.graph.edges import Compressed, Edges
 from beltrami.graph.ops import dispatch
 
-Scaled = tuple[float, Tensor]  # a number and the states it is to multiply
+Scaled = tuple[float, Tensor]  # a coefficient and the states that it multiplies
 Couple = tuple[Tensor, Tensor]
 
 
@@ -23,23 +24,23 @@ def advance(
     edges: Edges,
     *,
     factor: float,
-    before: Scaled | None = None,
-    idle: Tensor | None = None,
+    previous: Scaled | None = None,
+    diagonal: Tensor | None = None,
 ) -> None:
-    r"""Write :math:`c B y + k\,b` into ``out``; B is A, with ``idle`` on its diagonal besides.
+    r"""Write :math:`c B y + k\,b` into ``out``, where B is A plus ``diagonal``.
 
     Args:
         factor: c.
-        before: k and the states b.
+        previous: k and the states b.
     """
     if dispatch.has_kernel(out):
-        from beltrami.graph.ops.triton import recurrence
+        from beltrami.graph.ops.triton import recurrence_step
 
-        recurrence.step(edges.rows, out, a, y, factor=factor, before=before, idle=idle)
+        recurrence_step.step(edges.rows, out, a, y, factor=factor, previous=previous, diagonal=diagonal)
         return
-    _begin(out, before, None)
+    torch.mul(previous[1], previous[0], out=out) if previous else out.zero_()
     _add_product(edges.rows, out, a, y, factor)
-    _add_idle(out, idle, y, factor)
+    _add_diagonal(out, diagonal, y, factor)
 
 
 def pull(
@@ -49,71 +50,63 @@ def pull(
     edges: Edges,
     *,
     factor: float,
-    before: Scaled | None = None,
-    given: Couple | None = None,
-    across: Couple | None = None,
-    idle: Tensor | None = None,
+    previous: Scaled | None = None,
+    cotangent: Couple | None = None,
+    edge_sums: Couple | None = None,
+    diagonal: Tensor | None = None,
 ) -> None:
     r"""Write :math:`c B^\top p + k\,b + d\,g` into ``out``, and add :math:`c \langle p_i, q_j \rangle` on the edges.
 
-    The product and the edges both read p at the receivers of each sender: one walk.
+    The product and the edge values both read p at the receivers of each sender, so that one pass computes both.
 
     Args:
         factor: c.
-        before: k and the states b.
-        given: a number d a run and the states g.
-        across: the states q and the edge values that are added to, or None where nobody asks for them.
+        previous: k and the states b.
+        cotangent: d, one number per run, and the states g.
+        edge_sums: the states q and the edge values that are added to; None where no edge gradient is needed.
     """
-    wide = across
+    separate = edge_sums
     if dispatch.has_kernel(out):
-        from beltrami.graph.ops.triton import product, recurrence
+        from beltrami.graph.ops.triton import recurrence_step, sparse_product
 
-        wide = across if p.shape[2] > product.WIDEST else None
-        fitting = None if wide else across
-        recurrence.step(
-            edges.columns, out, a, p, factor=factor, before=before, given=given, across=fitting, idle=idle
+        separate = edge_sums if p.shape[2] > sparse_product.MAX_CHANNELS else None
+        joint = None if separate else edge_sums
+        recurrence_step.step(
+            edges.columns, out, a, p,
+            factor=factor, previous=previous, cotangent=cotangent, edge_sums=joint, diagonal=diagonal,
         )  # fmt: skip
     else:
-        _begin(out, before, given)
-        _add_idle(out, idle, p, factor)
-        if across is not None and dispatch.can_compile(out):
-            _add_both(edges, out, a, p, across, factor)
+        if cotangent is None:
+            torch.mul(previous[1], previous[0], out=out) if previous else out.zero_()
+        else:
+            torch.mul(cotangent[1], cotangent[0][:, None, None], out=out)
+            if previous is not None:
+                out.add_(previous[1], alpha=previous[0])
+        _add_diagonal(out, diagonal, p, factor)
+        if edge_sums is not None and dispatch.backend(out, in_place=True) == "numba":
+            from beltrami.graph.ops import numba
+
+            q, sums = edge_sums
+            for r in range(len(p)):
+                numba.add_gradients(edges.columns, a[r], p[r], q[r], out[r], sums[r], factor)
             return
         _add_product(edges.columns, out, a, p, factor)
-    if wide is not None:
-        q, sums = wide
+    if separate is not None:
+        q, sums = separate
         for r in range(len(p)):
             sums[r].add_(dispatch.sddmm(edges.rows, p[r][:, None], q[r][:, None])[:, 0], alpha=factor)
 
 
-def _begin(out: Tensor, before: Scaled | None, given: Couple | None) -> None:
-    """k b + d g into ``out``."""
-    if given is None:
-        torch.mul(before[1], before[0], out=out) if before else out.zero_()
-        return
-    torch.mul(given[1], given[0][:, None, None], out=out)
-    if before is not None:
-        out.add_(before[1], alpha=before[0])
-
-
-def _add_idle(out: Tensor, idle: Tensor | None, y: Tensor, factor: float) -> None:
-    if idle is not None:
-        out.addcmul_(idle, y, value=factor)
+def _add_diagonal(out: Tensor, diagonal: Tensor | None, y: Tensor, factor: float) -> None:
+    if diagonal is not None:
+        out.addcmul_(diagonal, y, value=factor)
 
 
 def _add_product(pattern: Compressed, out: Tensor, a: Tensor, y: Tensor, factor: float) -> None:
     for r in range(len(y)):
-        if dispatch.can_compile(out):
+        if dispatch.backend(out, in_place=True) == "numba":
             from beltrami.graph.ops import numba
 
             numba.add_spmm(pattern, a[r], y[r], out[r], factor)
         else:
             out[r].add_(dispatch.spmm(pattern, a[r][:, None], y[r][:, None])[:, 0], alpha=factor)
-
-
-def _add_both(edges: Edges, out: Tensor, a: Tensor, p: Tensor, across: Couple, factor: float) -> None:
-    from beltrami.graph.ops import numba
-
-    q, sums = across
-    for r in range(len(p)):
-        numba.add_pulled(edges.columns, a[r], p[r], q[r], out[r], sums[r], factor)

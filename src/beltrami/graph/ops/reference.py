@@ -1,23 +1,17 @@
-"""The two sparse products in plain torch: gather, multiply, scatter. Any floating type, any device; the yardstick."""
+"""Reference backend: the sparse products in plain torch (gather, multiply, scatter), for any type and device."""
 
-import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """Sum over each row's entries of value times the dense row its column names; (m,), (c, d) -> (r, d)."""
-    rows = _rows(pattern)
-    out = dense.new_zeros(len(pattern.ptr) - 1, dense.shape[1])
-    return out.index_add_(0, rows, values[pattern.edge][:, None] * dense[pattern.index])
+    """Sum over each row's entries of value times dense row: (m, h), (c, h, k) -> (r, h, k)."""
+    terms = (values[pattern.edge][..., None] * dense[pattern.index]).flatten(1)
+    out = terms.new_zeros(len(pattern.ptr) - 1, terms.shape[1]).index_add_(0, pattern.row.long(), terms)
+    return out.reshape(len(out), *dense.shape[1:])
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """Dot product of the left row and the right row that each entry names; (r, d), (c, d) -> (m,)."""
-    return (left[_rows(pattern)] * right[pattern.index]).sum(-1)
-
-
-def _rows(pattern: Compressed) -> Tensor:
-    counts = pattern.ptr.diff()
-    return torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+    """Dot product of the left row and the right row at each entry: (r, h, k), (c, h, k) -> (m, h)."""
+    return (left[pattern.row] * right[pattern.index]).sum(-1)

@@ -1,6 +1,7 @@
-"""The two sparse products on compressed rows, by the vendors' libraries: MKL on the CPU, cuSPARSE on the GPU."""
+"""Vendor backend: the sparse products by MKL on the CPU and cuSPARSE on the GPU, one head at a time."""
 
 import warnings
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -8,39 +9,44 @@ from torch import Tensor
 
 from beltrami.graph.edges import Compressed
 
-DTYPES = (torch.float32, torch.float64)
-
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """As the reference: (m,), (c, d) -> (r, d). ``values`` are in edge order and brought into the pattern's."""
-    if dense.shape[1] == 0 or len(pattern.index) == 0:
-        return dense.new_zeros(len(pattern.ptr) - 1, dense.shape[1])
-    matrix = _csr(pattern, values.index_select(0, pattern.edge), dense.shape[0])
-    product: Tensor = matrix @ dense
-    return product
+    """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
+    if dense.numel() == 0 or len(pattern.index) == 0:
+        return dense.new_zeros(len(pattern.ptr) - 1, *dense.shape[1:])
+    values = values.index_select(0, pattern.edge)
+    return _per_head(lambda h: _csr(pattern, values[:, h].contiguous(), len(dense)) @ dense[:, h], dense.shape[1])
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """As the reference: (r, d), (c, d) -> (m,). The right factor goes in as a transposed view, which is fast."""
-    if left.shape[1] == 0 or len(pattern.index) == 0:
-        return left.new_zeros(len(pattern.index))
+    """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
     zero = left.new_zeros(len(pattern.index))
-    sampled: Tensor = torch.sparse.sampled_addmm(
-        _csr(pattern, zero, right.shape[0]), left.contiguous(), right.contiguous().T, beta=0.0
-    )
-    return sampled.values()
+    if left.numel() == 0 or len(zero) == 0:
+        return left.new_zeros(len(zero), left.shape[1])
+    csr = _csr(pattern, zero, len(right))
+
+    def product(h: int) -> Tensor:
+        p, q = left[:, h].contiguous(), right[:, h].contiguous()
+        sampled: Tensor = torch.sparse.sampled_addmm(csr, p, q.T, beta=0.0)  # a transposed view is the fast layout
+        return sampled.values()
+
+    return _per_head(product, left.shape[1])
+
+
+def _per_head(product: Callable[[int], Tensor], heads: int) -> Tensor:
+    return product(0)[:, None] if heads == 1 else torch.stack([product(h) for h in range(heads)], dim=1)
 
 
 def _csr(pattern: Compressed, values: Tensor, columns: int) -> Tensor:
-    _hush()
+    _silence_beta_warning()
     size = (len(pattern.ptr) - 1, columns)
     matrix: Tensor = torch.sparse_csr_tensor(pattern.ptr, pattern.index, values, size, check_invariants=False)
     return matrix
 
 
 @cache
-def _hush() -> None:
-    """torch says once per process that compressed rows are in beta; that is for us to know, not for every user."""
+def _silence_beta_warning() -> None:
+    """Trigger torch's once-per-process warning that CSR tensors are in beta where it is ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.tensor([1.0]), (1, 1))

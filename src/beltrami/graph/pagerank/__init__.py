@@ -1,1 +1,1 @@
-"""Rows of personalised PageRank and of the heat kernel."""
+"""Diffusion kernels of a graph: personalised PageRank and heat."""

@@ -1,8 +1,9 @@
 r"""Diffusion kernels of a graph: personalised PageRank and heat.
 
-Eq. (12) writes the series with the random-walk Laplacian; what converges, and what its closed form inverts, is the
-series of the transition matrix :math:`P = D^{-1} A`. Every kernel here is a function of the symmetric
-:math:`S = D^{-1/2} A D^{-1/2}`; since :math:`P = D^{-1/2} S D^{1/2}`, the random walk's is its similarity transform.
+Eq. (12) writes the series with the random-walk Laplacian; the series that converges, and that the closed form sums, is
+that of the transition matrix :math:`P = D^{-1} A`. Every kernel here is a function of the symmetric
+:math:`S = D^{-1/2} A D^{-1/2}`; since :math:`P = D^{-1/2} S D^{1/2}`, the random walk's kernel is its similarity
+transform.
 """
 
 import math
@@ -12,10 +13,10 @@ import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Edges
-from beltrami.graph.ops import aggregate, collect
+from beltrami.graph.ops.products import aggregate, collect
 
 Kernel = Callable[[Edges, Tensor], Tensor]
-"""Columns of a kernel of a graph, (c,) -> (n, c); such as ``partial(pagerank, restart=0.05)``."""
+"""Columns of a kernel of a graph, (c,) -> (n, c); for example ``partial(personalised_pagerank, restart=0.05)``."""
 
 
 def symmetric_weights(edges: Edges) -> Tensor:
@@ -64,13 +65,13 @@ def heat_kernel(edges: Edges, columns: Tensor, *, time: float, tolerance: float 
 
     .. math:: e^{-t (I - S)} = e^{-t} I_0(t) + 2 \sum_{k \ge 1} e^{-t} I_k(t) \, T_k(S),
 
-    whose terms are bounded by their coefficients: it stops where all that is left sums to less than the tolerance,
-    after about :math:`\sqrt{2 t \log(1 / \text{tolerance})}` products for large t.
+    whose terms are bounded by their coefficients. The sum ends where the remaining coefficients sum to less than the
+    tolerance, after about :math:`\sqrt{2 t \log(1 / \text{tolerance})}` products for large t.
 
     Args:
         edges: an undirected graph.
         columns: which columns, (c,).
-        time: how long the heat spreads, t; zero leaves it where it is.
+        time: t; the identity for zero.
         tolerance: bound on the error of each column in the Euclidean norm, rounding apart.
 
     Shapes:
@@ -97,10 +98,10 @@ def top_entries(
     block: int = 512,
     on_columns: Callable[[int], None] | None = None,
 ) -> Tensor:
-    """The ``top`` largest entries of every column of a kernel, as a sparse (n, n) matrix; all of them, dense, for None.
+    """The ``top`` largest entries of every column of a kernel, as a sparse (n, n) matrix; the dense matrix for None.
 
-    Columns are solved in blocks, so that memory stays O(n (block + top)) where the dense kernel takes O(n^2).
-    ``on_columns`` is told after each block how many columns are done.
+    Columns are computed in blocks, in O(n (block + top)) memory instead of O(n^2). ``on_columns`` is called after each
+    block with the number of columns done.
     """
     n, found = edges.num_nodes, []
     for columns in torch.arange(n, device=edges.device).split(block):
@@ -112,25 +113,25 @@ def top_entries(
 
 
 def _unit(edges: Edges, columns: Tensor, dtype: torch.dtype) -> Tensor:
-    """Those columns of the identity, (n, c)."""
+    """Columns of the identity, (n, c)."""
     unit = torch.zeros(edges.num_nodes, len(columns), dtype=dtype, device=edges.device)
     unit[columns, torch.arange(len(columns), device=edges.device)] = 1
     return unit
 
 
 def _bessel(time: float, tolerance: float) -> list[float]:
-    """e^-t I_k(t) for k = 0, 1, ..., as many as leave twice the sum of the others below the tolerance."""
+    """e^-t I_k(t) for k = 0, 1, ..., until twice the sum of the rest is below the tolerance."""
     import numpy as np
     from scipy.special import ive
 
-    # Beyond k = t each is below half the one before; sixty halvings leave nothing that a double could hold.
+    # Beyond k = t each is below half of the one before; after sixty halvings the rest is below rounding.
     coefficients = ive(np.arange(math.ceil(time) + 60), time)
     left = 2 * coefficients[::-1].cumsum()[::-1]  # twice the sum from k on
     return [float(c) for c in coefficients[: max(1, int((left > tolerance).sum()))]]
 
 
 def _largest(columns: Tensor, *, top: int) -> Tensor:
-    """The ``top`` largest positive entries of each of these columns (n, c), in a sparse (n, c) matrix."""
+    """The ``top`` largest positive entries of each column (n, c), as a sparse (n, c) matrix."""
     values, rows = columns.topk(top, dim=0)
     keep = values > 0
     here = torch.arange(columns.shape[1], device=columns.device).expand(top, -1)

@@ -1,4 +1,4 @@
-r"""The large entries of personalised PageRank, row by row, on graphs where n x n numbers are out of reach.
+r"""Large entries of personalised PageRank, row by row, for graphs where n x n numbers do not fit.
 
 With :math:`S = D^{-1/2} A D^{-1/2}` and restart :math:`\rho` the kernel is :math:`K = \rho (I - (1 - \rho) S)^{-1}`, as
 in :mod:`beltrami.graph.pagerank.kernel`. A sparse estimate P of it has the residual R,
@@ -6,109 +6,170 @@ in :mod:`beltrami.graph.pagerank.kernel`. A sparse estimate P of it has the resi
 .. math:: R = I - \tfrac1\rho P (I - (1 - \rho) S), \qquad K = P + R K.
 
 Forward push (Andersen, Chung and Lang 2006) builds P row by row: wherever :math:`r_u` exceeds
-:math:`\varepsilon \sqrt{d_u}` it moves :math:`\rho r_u` into p and :math:`(1 - \rho) r_u` on to the neighbours of u. By
-itself that is of first order in the residual, and slow: for small :math:`\rho` most of the mass ends far away. But K is
-symmetric, so that the K on the right may be taken from its other end:
+:math:`\varepsilon \sqrt{d_u}` it moves :math:`\rho r_u` into p and :math:`(1 - \rho) r_u` on to the neighbours of u.
+That alone is of first order in the residual, and slow: for small :math:`\rho` most of the mass ends far away. But K is
+symmetric, so that the K on the right may be estimated by :math:`P^\top`:
 
 .. math:: K \approx P + R P^\top + \ell \ell^\top, \qquad \ell = v - P v, \qquad v = (d / \textstyle\sum d)^{1/2}.
 
-Here :math:`\ell = R v` stands for what has mixed: v is the eigenvector of eigenvalue one, K v = v. The error is the
-part of :math:`R K R^\top` off v, of second order; and the formula is evaluated at a few candidates in each row alone.
+Here :math:`\ell = R v` is the part that has mixed: v is the eigenvector of eigenvalue one, K v = v. The error is the
+part of :math:`R K R^\top` off v, of second order; and the formula is evaluated only at a few candidates in each row.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from beltrami.graph.edges import Edges, check_undirected
-from beltrami.graph.pagerank import push_torch
-from beltrami.graph.pagerank.push_estimate import Entries, Estimate, Walk
-from beltrami.graph.ragged import ranked
+from beltrami.graph.ops.products import collect
+from beltrami.graph.pagerank.kernel import symmetric_weights
+from beltrami.graph.row_chunks import largest_per_row
+from beltrami.graph.statistics import component_of
 
-SPARE = 2  # candidates looked at for each entry asked for
+CANDIDATES = 2  # per entry asked for
+MARGIN = 1e-4  # relative, larger than the rounding error of a score
+Entries = tuple[Tensor, Tensor, Tensor]  # row, column, value
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    r"""(1 - rho) S by rows in single precision, the thresholds of push, and the eigenvector v of eigenvalue one.
+
+    Shapes:
+        ``ptr`` (n + 1,), ``index``, ``step`` (m,): the neighbours of each node and their entries of (1 - rho) S;
+        ``threshold`` (n,): :math:`\varepsilon \sqrt{d}`; ``v`` (n,), normalised over each connected component.
+    """
+
+    ptr: Tensor
+    index: Tensor
+    step: Tensor
+    threshold: Tensor
+    v: Tensor
+    restart: float
+
+    @staticmethod
+    def on(edges: Edges, *, restart: float, tolerance: float) -> "Walk":
+        if not 0 < restart < 1:
+            raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
+        if not tolerance > 0:
+            raise ValueError(f"`tolerance` must be positive; got {tolerance}.")
+        check_undirected(edges, needed_by="personalised PageRank by push")
+        weight = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight.detach()
+        degree = collect(weight[:, None], edges)[:, 0].double()
+        component = component_of(edges)
+        volume = torch.zeros_like(degree).index_add_(0, component, degree)[component]
+        return Walk(
+            ptr=edges.rows.ptr.long(),
+            index=edges.rows.index,
+            step=((1 - restart) * symmetric_weights(edges).detach()).float(),
+            threshold=(tolerance * degree.sqrt()).float(),
+            v=torch.where(volume > 0, degree / volume, 0.0).sqrt().float(),
+            restart=restart,
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.v)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    r"""P by rows, the entries of each in descending order, with its diagonal and :math:`\ell = v - P v`.
+
+    Shapes:
+        ``ptr`` (n + 1,), ``index``, ``value`` (e,); ``diagonal``, ``left`` (n,).
+    """
+
+    ptr: Tensor
+    index: Tensor
+    value: Tensor
+    diagonal: Tensor
+    left: Tensor
+
+    @staticmethod
+    def of(walk: Walk, count: Tensor, index: Tensor, value: Tensor) -> "Estimate":
+        """From the number of entries of each row, (n,), and the entries, row after row."""
+        ptr = torch.cat((count.new_zeros(1), count.cumsum(0)))
+        diagonal, mixed = torch.zeros_like(walk.v), torch.zeros_like(walk.v)
+        nodes = torch.arange(walk.num_nodes, device=ptr.device)
+        for rows in nodes.split(max(1, walk.num_nodes // 16)):  # in parts: row numbers take twice the memory of P
+            begin, end = int(ptr[rows[0]]), int(ptr[rows[-1] + 1])
+            row = torch.repeat_interleave(rows, count[rows])
+            column, entry = index[begin:end], value[begin:end]
+            own = row == column
+            diagonal[row[own]] = entry[own]
+            mixed.index_add_(0, row, entry * walk.v[column])
+        return Estimate(ptr=ptr, index=index, value=value, diagonal=diagonal, left=walk.v - mixed)
 
 
 class PushBackend(Protocol):
-    """Two functions on rows [first, last), in any thread: ``push_torch`` (plain torch) or ``compiled`` (numba)."""
+    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``."""
 
     def block(self, num_nodes: int) -> int:
-        """How many rows to work on at a time."""
+        """Rows per call."""
 
     def workers(self) -> int:
-        """How many blocks at a time."""
+        """Calls at a time."""
 
     def push(self, walk: Walk, first: int, last: int) -> Entries:
-        """Rows of P, each from its largest entry down: how many entries each has, their columns, their values."""
+        """Rows of P, entries in descending order: the number of entries of each row, their columns, their values."""
 
     def refine(
         self, walk: Walk, estimate: Estimate, first: int, last: int, *, candidates: int | None, least: float
     ) -> Entries:
         """P + R P^T + ell ell^T at the candidates of each row, rows and columns ascending.
 
-        Candidates are where P + ell v^T + (R - ell v^T) diag(P) is at least ``least``, the largest ``candidates`` of
-        them: the formula itself, but that P^T is its diagonal for the part of R off v.
+        Candidates are the ``candidates`` largest entries of P + ell v^T + (R - ell v^T) diag(P) that are at least
+        ``least``: the formula itself with P^T replaced by its diagonal for the part of R off v.
         """
 
 
 def largest_entries(
-    edges: Edges,
-    *,
-    restart: float,
-    top: int,
-    tolerance: float = 1e-4,
-    block: int | None = None,
-    engine: PushBackend | None = None,
+    edges: Edges, *, restart: float, top: int, tolerance: float = 1e-4, backend: PushBackend | None = None
 ) -> Tensor:
     r"""The ``top`` largest entries of every row of K, as a sparse (n, n) matrix.
 
-    A row takes :math:`O(1 / (\varepsilon \rho))` operations whatever the size of the graph, so that time and memory
-    are O(n). A row has fewer entries where less is in reach.
+    A row takes :math:`O(1 / (\varepsilon \rho))` operations for a graph of any size, so that time and memory are O(n).
+    A row with fewer nodes in reach has fewer entries.
 
     Args:
         edges: an undirected graph.
         restart: :math:`\rho`, in (0, 1).
-        top: how many in each row, the diagonal among them; of equal ones, the lowest nodes.
+        top: entries per row, the diagonal included; ties go to the lowest nodes.
         tolerance: :math:`\varepsilon`. The default finds 99 of 100 entries at :math:`\rho = 0.05`, to 1e-4 and better.
-        block: rows at a time; the result does not depend on it, but for rounding.
-        engine: None is ``compiled`` where numba is installed and the graph is not on a GPU, else ``push_torch``.
+        backend: None is ``push_numba`` for graphs on the CPU where numba is installed, else ``push_torch``.
     """
     if top < 1:
         raise ValueError(f"`top` must be at least 1; got {top}.")
     return _select(
-        _walk(edges, restart, tolerance),
-        lambda row, value: ranked(row, value, top=top),
-        candidates=SPARE * top,
+        Walk.on(edges, restart=restart, tolerance=tolerance),
+        lambda row, value: largest_per_row(row, value, top=top),
+        candidates=CANDIDATES * top,
         least=0.0,
-        block=block,
-        engine=engine,
+        backend=backend,
     )
 
 
 def entries_above(
-    edges: Edges,
-    *,
-    restart: float,
-    least: float,
-    tolerance: float | None = None,
-    block: int | None = None,
-    engine: PushBackend | None = None,
+    edges: Edges, *, restart: float, least: float, tolerance: float | None = None, backend: PushBackend | None = None
 ) -> Tensor:
     """All entries of K that are at least ``least``, as a sparse (n, n) matrix.
 
-    As :func:`largest_entries`; ``tolerance`` is 1e-4, or a tenth of ``least`` where that is smaller, unless given.
+    As :func:`largest_entries`; ``tolerance`` defaults to 1e-4, or to a tenth of ``least`` where that is smaller.
     """
     if not 0 < least < 1:
         raise ValueError(f"`least` must lie between 0 and 1; got {least}.")
     return _select(
-        _walk(edges, restart, min(1e-4, least / 10) if tolerance is None else tolerance),
+        Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance),
         lambda row, value: (value >= least).nonzero()[:, 0],
         candidates=None,
         least=least / 2,
-        block=block,
-        engine=engine,
+        backend=backend,
     )
 
 
@@ -118,50 +179,36 @@ def _select(
     *,
     candidates: int | None,
     least: float,
-    block: int | None,
-    engine: PushBackend | None,
+    backend: PushBackend | None,
 ) -> Tensor:
-    """The entries that ``keep`` picks from (row, value), as a sparse matrix."""
-    engine = _engine(walk) if engine is None else engine
+    """The entries whose places ``keep`` returns from (row, value), as a sparse matrix."""
+    backend = _backend(walk) if backend is None else backend
     n = walk.num_nodes
-    block = engine.block(n) if block is None else block
-    estimate = Estimate.of(walk, *_joined(list(_each(lambda a, b: engine.push(walk, a, b), n, block, engine))))
+
+    def in_blocks(work: Callable[[int, int], Entries]) -> Entries:
+        block = backend.block(n)
+        first = range(0, n, block)
+        with ThreadPoolExecutor(backend.workers()) as pool:
+            parts = list(pool.map(work, first, [min(a + block, n) for a in first]))
+        one, two, three = (torch.cat(part) for part in zip(*parts, strict=True))
+        return one, two, three
 
     def refine(first: int, last: int) -> Entries:
-        row, column, value = engine.refine(walk, estimate, first, last, candidates=candidates, least=least)
+        row, column, value = backend.refine(walk, estimate, first, last, candidates=candidates, least=least)
         kept = keep(row - first, value)
         kept = kept[value[kept] > 0]
         return row[kept], column[kept], value[kept]
 
-    row, column, value = _joined(list(_each(refine, n, block, engine)))
+    estimate = Estimate.of(walk, *in_blocks(lambda first, last: backend.push(walk, first, last)))
+    row, column, value = in_blocks(refine)
     return torch.sparse_coo_tensor(torch.stack((row, column)), value, (n, n), check_invariants=False).coalesce()
 
 
-def _each(run: Callable[[int, int], Entries], n: int, block: int, engine: PushBackend) -> Iterator[Entries]:
-    first = range(0, n, block)
-    with ThreadPoolExecutor(engine.workers()) as pool:
-        yield from pool.map(run, first, [min(a + block, n) for a in first])
+def _backend(walk: Walk) -> PushBackend:
+    from beltrami.graph.pagerank import push_torch
 
-
-def _joined(parts: list[Entries]) -> Entries:
-    one, two, three = (torch.cat(part) for part in zip(*parts, strict=True))
-    return one, two, three
-
-
-def _engine(walk: Walk) -> PushBackend:
-    if walk.v.device.type != "cpu":
+    if walk.v.device.type != "cpu" or find_spec("numba") is None:
         return push_torch
-    try:
-        from beltrami.graph.pagerank import push_numba
-    except ImportError:
-        return push_torch
+    from beltrami.graph.pagerank import push_numba
+
     return push_numba
-
-
-def _walk(edges: Edges, restart: float, tolerance: float) -> Walk:
-    if not 0 < restart < 1:
-        raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
-    if not tolerance > 0:
-        raise ValueError(f"`tolerance` must be positive; got {tolerance}.")
-    check_undirected(edges, needed_by="personalised PageRank by push")
-    return Walk.on(edges, restart=restart, tolerance=tolerance)

@@ -1,16 +1,12 @@
-"""Push compiled by numba: row by row, each in time and memory of what it reaches, rows shared out among threads."""
-
-from typing import Any
+"""Forward push compiled by numba: row by row, each in time proportional to the nodes it reaches, in several threads."""
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from beltrami.graph.jit import compiled
-from beltrami.graph.pagerank.push_estimate import MARGIN, Entries, Estimate, Walk
+from beltrami.graph.ops.numba import jit
+from beltrami.graph.pagerank.push import MARGIN, Entries, Estimate, Walk
 
-BLOCKS = 64  # of rows; each has vectors of length n of its own
-Array = NDArray[Any]
+BLOCKS = 64  # of rows; each allocates vectors of length n
 
 
 def block(num_nodes: int) -> int:
@@ -22,14 +18,14 @@ def workers() -> int:
 
 
 def push(walk: Walk, first: int, last: int) -> Entries:
-    """Rows of P; see ``PushBackend`` in :mod:`beltrami.graph.pagerank.push`."""
+    """Rows of P; see ``PushBackend``."""
     ptr, index, step, threshold = (a.numpy() for a in (walk.ptr, walk.index, walk.step, walk.threshold))
     count, column, value = _push(first, last, ptr, index, step, threshold)
     return torch.from_numpy(count), torch.from_numpy(column), walk.restart * torch.from_numpy(value)
 
 
 def refine(walk: Walk, estimate: Estimate, first: int, last: int, *, candidates: int | None, least: float) -> Entries:
-    """P + R P^T + ell ell^T at candidates; see ``PushBackend`` in :mod:`beltrami.graph.pagerank.push`."""
+    """P + R P^T + ell ell^T at candidates; see ``PushBackend``."""
     graph = tuple(a.numpy() for a in (walk.ptr, walk.index, walk.step, walk.v))
     rows = tuple(a.numpy() for a in (estimate.ptr, estimate.index, estimate.value, estimate.diagonal, estimate.left))
     wanted = walk.num_nodes if candidates is None else candidates
@@ -38,9 +34,9 @@ def refine(walk: Walk, estimate: Estimate, first: int, last: int, *, candidates:
     return row, torch.from_numpy(column).long(), torch.from_numpy(value)
 
 
-@compiled
-def _larger(array: Array, length: int) -> Array:
-    """The array with room for ``length`` entries and half as many again, if it has not that room already."""
+@jit
+def _enlarged(array, length):  # type: ignore[no-untyped-def]
+    """Return the array, enlarged to one and a half times ``length`` if it is shorter than ``length``."""
     if length <= len(array):
         return array
     larger = np.empty(length + length // 2, array.dtype)
@@ -48,11 +44,11 @@ def _larger(array: Array, length: int) -> Array:
     return larger
 
 
-@compiled
-def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshold: Array) -> tuple[Array, Array, Array]:
+@jit
+def _push(first, last, ptr, index, step, threshold):  # type: ignore[no-untyped-def]
     n, used = len(threshold), 0
     p, r = np.zeros(n, np.float32), np.zeros(n, np.float32)
-    seen, synchronises = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    seen, queued = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     touched, here, there = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     moving = np.empty(n, np.float32)
     count = np.zeros(last - first, np.int64)
@@ -63,7 +59,7 @@ def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshol
         while waiting:
             for k in range(waiting):
                 u = here[k]
-                moving[k], synchronises[u] = r[u], False
+                moving[k], queued[u] = r[u], False
                 p[u] += r[u]
                 r[u] = 0
             after = 0
@@ -75,8 +71,8 @@ def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshol
                     if not seen[w]:
                         seen[w], touched[reached] = True, w
                         reached += 1
-                    if r[w] > threshold[w] and not synchronises[w]:
-                        synchronises[w], there[after] = True, w
+                    if r[w] > threshold[w] and not queued[w]:
+                        queued[w], there[after] = True, w
                         after += 1
             here, there, waiting = there, here, after
         kept = 0
@@ -86,7 +82,7 @@ def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshol
                 here[kept], moving[kept] = u, p[u]
                 kept += 1
             p[u], r[u], seen[u] = 0, 0, False
-        column, value = _larger(column, used + kept), _larger(value, used + kept)
+        column, value = _enlarged(column, used + kept), _enlarged(value, used + kept)
         for k in np.argsort(-moving[:kept]):
             column[used], value[used] = here[k], moving[k]
             used += 1
@@ -94,16 +90,8 @@ def _push(first: int, last: int, ptr: Array, index: Array, step: Array, threshol
     return count, column[:used].copy(), value[:used].copy()
 
 
-@compiled
-def _refine(
-    first: int,
-    last: int,
-    graph: tuple[Array, ...],
-    rows: tuple[Array, ...],
-    restart: np.float32,
-    candidates: int,
-    least: np.float32,
-) -> tuple[Array, Array, Array]:
+@jit
+def _refine(first, last, graph, rows, restart, candidates, least):  # type: ignore[no-untyped-def]
     ptr, index, step, v = graph
     begin, node, entry, diagonal, left = rows
     n, used = len(left), 0
@@ -127,7 +115,7 @@ def _refine(
                 if not seen[w]:
                     seen[w], touched[reached] = True, w
                     reached += 1
-        # R and ell are positive but for rounding: what lies below as many entries of P as are wanted is not wanted.
+        # R and ell are positive up to rounding: entries below so many of P are no candidates.
         cut = begin[seed] + candidates - 1
         floor = (1 - MARGIN) * entry[cut] if cut < begin[seed + 1] else least
         found = 0
@@ -142,7 +130,7 @@ def _refine(
         if found > candidates:
             chosen = chosen[np.argsort(-score[:found], kind="mergesort")[:candidates]]
         chosen = np.sort(chosen)
-        column, value = _larger(column, used + len(chosen)), _larger(value, used + len(chosen))
+        column, value = _enlarged(column, used + len(chosen)), _enlarged(value, used + len(chosen))
         for u in chosen:
             total = p[u] + left[seed] * left[u]
             for k in range(begin[u], begin[u + 1]):

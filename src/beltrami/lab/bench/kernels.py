@@ -6,14 +6,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from beltrami.graph import Edges, PairScore, Rows, aggregate, attend, edge_dot
-from beltrami.lab.bench.path import PATHS, going
+from beltrami.graph import Edges, PairScore, Rows, aggregate, attend, edge_dot, ops
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.lab.bench.report import Measurement
 from beltrami.lab.bench.timer import Timer, Work, copy_bandwidth
 from beltrami.train.cuda_graph import replayed
 
 CHANNELS, HEADS, WIDTH = 64, 4, 16
+BACKENDS = {"ours": "auto", "library": "vendor", "reference": "reference"}  # column names and backends of ``ops.use``
 
 
 def kernels(device: str, sizes: Sequence[str]) -> list[Measurement]:
@@ -42,11 +42,11 @@ class _Operation:
         gradient = torch.randn_like(self.run(*self.inputs))
 
         def forward() -> object:
-            with going(path), torch.no_grad():
+            with ops.use(BACKENDS[path]), torch.no_grad():
                 return self.run(*self.inputs)
 
         def both() -> object:
-            with going(path), torch.enable_grad():
+            with ops.use(BACKENDS[path]), torch.enable_grad():
                 return torch.autograd.grad(self.run(*self.inputs), self.inputs, gradient)
 
         device = gradient.device
@@ -89,11 +89,11 @@ def _operations(edges: Edges) -> dict[str, _Operation]:
 
 def _measure(operation: _Operation, device: str, bandwidth: float) -> Measurement:
     recorded = operation.works("ours", record=device.startswith("cuda"))
-    works = {f"{path}_{way}": work for path in PATHS for way, work in operation.works(path).items()}
+    works = {f"{path}_{way}": work for path in BACKENDS for way, work in operation.works(path).items()}
     works |= {f"recorded_{way}": work for way, work in recorded.items()}
     taken = Timer(device, seconds=0.02).compare(works)
     row: Measurement = {}
-    for path in ("recorded", *PATHS):
+    for path in ("recorded", *BACKENDS):
         forward, both = taken[f"{path}_forward"], taken[f"{path}_both"]
         row |= {f"{path}_forward_s": forward, f"{path}_backward_s": max(both - forward, 1e-9)}  # a nanosecond: noise
     for way, moved in operation.bytes.items():

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from beltrami.config import RunConfig
 from beltrami.errors import UnknownName
+from beltrami.graph import ops
 from beltrami.lab.bench.ensemble import ensemble
 from beltrami.lab.bench.gat import GAT, gat_inference, gat_recorded, gat_step
 from beltrami.lab.bench.kernels import kernels
-from beltrami.lab.bench.path import going
 from beltrami.lab.bench.problem import SIZES, BenchProblem
 from beltrami.lab.bench.report import Measurement, Report, device_name
 from beltrami.lab.bench.scaling import scaling
@@ -97,11 +97,11 @@ def _train(case: BenchProblem, device: str) -> Measurement:
 def _plain(case: BenchProblem, config: RunConfig) -> Work:
     """The same step with gather, scatter and torchdiffeq's Dopri5, as one would write it first."""
     scheme = replace(config.scheme, solver="torchdiffeq:dopri5", dt=None, rtol=PLAIN_TOLERANCE, atol=PLAIN_TOLERANCE)
-    with going("reference"):
+    with ops.use("reference"):
         step = case.step(replace(config, scheme=scheme), record=False)
 
     def run() -> object:
-        with going("reference"):
+        with ops.use("reference"):
             return step()
 
     return run

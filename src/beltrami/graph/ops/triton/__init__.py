@@ -1,1 +1,1 @@
-"""GPU kernels of the hot operations, in Triton. Imported only where they run."""
+"""Triton backend: GPU kernels, imported only where they run."""

@@ -45,7 +45,7 @@ def test_a_graph_without_weights_counts_its_edges() -> None:
     torch.testing.assert_close(symmetric_weights(edges), (degree[edges.i] * degree[edges.j]).rsqrt())
 
 
-@pytest.mark.parametrize("restart", [0.02, 0.05, 0.5, 0.95])
+@pytest.mark.parametrize("restart", [0.02, 0.95])
 @pytest.mark.parametrize("loops", [False, True])
 def test_chebyshev_converges_to_the_dense_inverse(restart: float, loops: bool) -> None:
     edges = lollipop().with_loops(1.0) if loops else lollipop()
@@ -85,7 +85,7 @@ def test_the_random_walks_kernel_is_its_similarity_transform() -> None:
     torch.testing.assert_close(walk, series, atol=1e-11, rtol=0)
 
 
-def test_some_columns_are_those_columns() -> None:
+def test_some_columns_equal_those_of_the_whole_kernel() -> None:
     edges = lollipop()
     wanted = torch.tensor([4, 1])
     torch.testing.assert_close(
@@ -96,7 +96,7 @@ def test_some_columns_are_those_columns() -> None:
     )
 
 
-def test_a_node_without_edges_keeps_what_it_restarts_with() -> None:
+def test_the_entry_of_a_node_without_edges_is_the_restart() -> None:
     edges = undirected([(0, 1)], num_nodes=3)
     found = personalised_pagerank(edges, torch.arange(3), restart=0.2)
     assert found[2].tolist() == pytest.approx([0.0, 0.0, 0.2], abs=1e-6)
@@ -121,7 +121,7 @@ def test_blocks_do_not_change_the_result() -> None:
     torch.testing.assert_close(pieces, whole, atol=1e-14, rtol=1e-12)
 
 
-def test_components_do_not_see_each_other() -> None:
+def test_entries_between_components_are_zero() -> None:
     pairs = undirected([(0, 1), (2, 3)], num_nodes=4)
     found = top_entries(pairs, partial(personalised_pagerank, restart=0.05), top=4).to_dense()
     assert (found > 0).int().tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
@@ -143,7 +143,7 @@ def test_without_a_limit_every_entry_is_kept_dense() -> None:
     assert seen == [4, 6]
 
 
-@pytest.mark.parametrize("time", [0.0, 0.1, 1.0, 7.5, 200.0])
+@pytest.mark.parametrize("time", [0.0, 1.0, 200.0])
 @pytest.mark.parametrize("loops", [False, True])
 def test_heat_is_the_dense_exponential(time: float, loops: bool) -> None:
     edges = lollipop().with_loops(1.0) if loops else lollipop()
@@ -160,14 +160,14 @@ def test_the_tolerance_bounds_the_error_of_heat(time: float, tolerance: float) -
     assert float(torch.linalg.vector_norm(error, dim=0).max()) <= tolerance + 1e-14
 
 
-def test_heat_flows_on_where_it_stopped() -> None:
-    """H_s H_t = H_(s + t): a semigroup."""
+def test_heat_kernels_form_a_semigroup() -> None:
+    """H_s H_t = H_(s + t)."""
     edges = lollipop()
     first, second, both = (heat_kernel(edges, ALL, time=time, tolerance=1e-13) for time in (0.7, 1.9, 2.6))
     torch.testing.assert_close(first @ second, both, atol=1e-12, rtol=0)
 
 
-def test_heat_of_the_random_walk_conserves_what_it_spreads() -> None:
+def test_rows_of_the_heat_kernel_of_the_random_walk_sum_to_one() -> None:
     """D^-1/2 H_t D^1/2 = exp(-t (I - P)): rows sum to one, entries are probabilities."""
     edges = lollipop()
     a = adjacency(edges)
@@ -190,6 +190,6 @@ def test_products_grow_with_the_root_of_time(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("time", [-1.0, math.inf, math.nan])
-def test_a_time_that_heat_cannot_spread_for_is_refused(time: float) -> None:
+def test_a_negative_or_infinite_time_is_refused(time: float) -> None:
     with pytest.raises(ValueError, match="`time` must be finite and not negative"):
         heat_kernel(kite(), torch.arange(4), time=time)

@@ -1,6 +1,6 @@
-"""Run as a program: compiles every kernel for a Hopper GPU, which needs none, and prints what each was compiled to.
+"""Program that compiles every kernel for a Hopper GPU, without one, and prints the name and size of each.
 
-The interpreter forgives what the compiler does not, such as a name that changes its type in a branch.
+The interpreter accepts code that the compiler refuses, such as a name that changes its type in a branch.
 """
 
 import warnings
@@ -28,7 +28,7 @@ from beltrami.graph import (
 )
 from beltrami.graph.ops import dispatch, largest
 from beltrami.graph.ops.recurrence import advance, pull
-from beltrami.graph.ops.triton import forward
+from beltrami.graph.ops.triton import attention_forward
 from beltrami.model import masking
 from beltrami.scheme.exponential import linear_combination
 from beltrami.scheme.exponential.linear_combination import combine, dots
@@ -45,7 +45,7 @@ seen: set[str] = set()
 
 
 def compile_instead(kernel: Any, *values: Any, grid: Any, warmup: bool, **named: Any) -> None:
-    """In the place of a launch."""
+    """Replacement of a launch."""
     options = {name: named.pop(name) for name in ("num_warps", "enable_fp_fusion") if name in named}
     names = [parameter.name for parameter in kernel.params]
     given = dict(zip(names, values, strict=False)) | named
@@ -63,12 +63,15 @@ def kind(value: Any) -> str:
     return "fp32" if isinstance(value, float) else "i32"
 
 
-def recurrent(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
-    """Steps with all they can have and with none of it, and what is made of their vectors; of several times and one."""
-    idle, number = y.new_ones(9, 1), y.new_ones(2)
+def run_recurrence(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
+    """Run steps with all terms and with none, and linear combinations of their vectors at one time and at several."""
+    diagonal, number = y.new_ones(9, 1), y.new_ones(2)
     advance(y.clone(), a, y, edges, factor=1.0)
-    advance(y.clone(), a, y, edges, factor=2.0, before=(-1.0, y), idle=idle)
-    pull(y.clone(), a, y, edges, factor=2.0, before=(-1.0, y), given=(number, y), across=(y, a.clone()), idle=idle)
+    advance(y.clone(), a, y, edges, factor=2.0, previous=(-1.0, y), diagonal=diagonal)
+    pull(
+        y.clone(), a, y, edges,
+        factor=2.0, previous=(-1.0, y), cotangent=(number, y), edge_sums=(y, a.clone()), diagonal=diagonal,
+    )  # fmt: skip
     for times in (1, 24):
         d, block = y.new_ones(2, times, 3), y.expand(3, -1, -1, -1).contiguous()
         dots(y[:, None].expand(-1, times, -1, -1), [block])
@@ -78,22 +81,22 @@ def recurrent(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     triton.runtime.jit.JITFunction.run = compile_instead
-    dispatch.has_kernel = linear_combination.has_kernel = lambda tensor: True
-    row_chunks.LONGEST = 4
+    dispatch.backend = lambda tensor, **_: "triton"
+    linear_combination.has_kernel = lambda tensor: True
+    row_chunks.LONG = 4
     edges = crowd()
-    for dtype, normalise, f, carried in (
+    for dtype, normalise, f, attention_forward.ONE_PASS in (
         (torch.float32, Rows(), identity, 128),
         (torch.float32, Rows(), identity, 0),
         (torch.float64, Both(squareplus_link), Leaky(0.2), 128),
     ):
-        forward.CARRIED = carried
         p, z, a = torch.zeros(9, 2, 4, dtype=dtype), torch.zeros(9, 8, dtype=dtype), torch.zeros(47, 2, dtype=dtype)
         for x in (p, z, a):
             x.requires_grad_()
         attend(PairScore(p, p, f), z, edges, normalise=normalise).sum().backward()
         largest(a.detach(), edges)
         masking.masked(z, *torch.zeros(2, dtype=torch.int32), least=0, scale=2.0, width=1)
-        recurrent(z.detach()[None].expand(2, -1, -1).contiguous(), a.detach().T.contiguous(), edges)
+        run_recurrence(z.detach()[None].expand(2, -1, -1).contiguous(), a.detach().T.contiguous(), edges)
         (aggregate(a, p, edges).sum() + edge_dot(p, p, edges).sum() + collect(a, edges).sum()).backward()
 
 

@@ -1,4 +1,4 @@
-"""The four hot operations against dense matrices and loops, their derivatives, and their two implementations."""
+"""The products against dense matrices and loops, their derivatives, batches, and the vendor's library."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
 from beltrami.graph import Edges, aggregate, collect, edge_dot, spread
-from beltrami.graph.ops import reference, vendor
+from beltrami.graph.ops import dispatch, largest, reference, vendor
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
 sides = pytest.mark.parametrize("senders", [False, True], ids=["receivers", "senders"])
@@ -26,7 +26,7 @@ def test_aggregate_is_the_matrix_product(edges: Edges, transposed: bool) -> None
 
 @graphs
 @ways
-def test_heads_aggregate_side_by_side(edges: Edges, transposed: bool) -> None:
+def test_each_head_is_aggregated_by_its_own_weights(edges: Edges, transposed: bool) -> None:
     a, z = normal(edges.num_edges, 2), normal(edges.num_nodes, 2, 3, seed=1)
     out = aggregate(a, z, edges, transposed=transposed)
     assert out.shape == z.shape
@@ -103,7 +103,7 @@ def test_derivatives_of_spread_and_collect(edges: Edges, senders: bool, operatio
     rows = edges.num_nodes if operation is spread else edges.num_edges
     x = normal(rows, 2).requires_grad_()
 
-    def cubed(x: Tensor) -> Tensor:  # so that there is a second derivative to check
+    def cubed(x: Tensor) -> Tensor:  # has a second derivative to check
         return operation(x**3, edges, senders=senders)
 
     assert gradcheck(cubed, (x,))
@@ -118,18 +118,16 @@ def test_the_derivative_by_one_factor_alone_is_the_same() -> None:
 
 
 @graphs
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("channels", [0, 1, 5])
-def test_the_sparse_products_equal_the_reference(edges: Edges, dtype: torch.dtype, channels: int) -> None:
-    values = normal(edges.num_edges).to(dtype)
-    left, right = normal(edges.num_nodes, channels).to(dtype), normal(edges.num_nodes, channels, seed=1).to(dtype)
+def test_the_products_of_the_vendor_equal_the_reference(edges: Edges, channels: int) -> None:
+    values = normal(edges.num_edges, 2)
+    left, right = (normal(edges.num_nodes, 2, channels, seed=s) for s in (1, 2))
     for pattern in (edges.rows, edges.columns):
-        found, wanted = vendor.spmm(pattern, values, left), reference.spmm(pattern, values, left)
-        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(vendor.spmm(pattern, values, left), reference.spmm(pattern, values, left))
         torch.testing.assert_close(vendor.sddmm(pattern, left, right), reference.sddmm(pattern, left, right))
 
 
-def test_the_sparse_products_take_strided_views() -> None:
+def test_the_products_accept_strided_views() -> None:
     edges, wide, a = ragged(), normal(6, 2, 4), normal(9, 3)
     torch.testing.assert_close(aggregate(a[:, 1], wide[:, 1, ::2], edges), dense(a[:, 1], edges) @ wide[:, 1, ::2])
     p, q = wide[:, 0].T.contiguous().T, wide[:, 1, :]
@@ -137,44 +135,17 @@ def test_the_sparse_products_take_strided_views() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_takes_the_reference_path(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-
-    def watched(name: str, original: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def product(*inputs: object) -> Tensor:
-            calls.append(name)
-            return original(*inputs)
-
-        return product
-
-    monkeypatch.setattr(reference, "spmm", watched("spmm", reference.spmm))
-    monkeypatch.setattr(reference, "sddmm", watched("sddmm", reference.sddmm))
+def test_half_precision_products_and_gradients_keep_their_type(dtype: torch.dtype) -> None:
     edges = ragged()
     a, z = normal(9).to(dtype).requires_grad_(), normal(6, 3, seed=1).to(dtype).requires_grad_()
     out = aggregate(a, z, edges)
     da, dz = torch.autograd.grad(out.sum() + collect(a[:, None], edges).sum(), (a, z))
-    assert calls.count("spmm") >= 3  # the product, the sum at the nodes, and the derivative by z
-    assert calls.count("sddmm") == 1
     assert {out.dtype, da.dtype, dz.dtype} == {dtype}
     exact = dense(a.detach().double(), edges) @ z.detach().double()
     torch.testing.assert_close(out.detach().double(), exact, atol=0.05, rtol=0.02)
 
 
-def test_single_and_double_precision_never_take_the_reference_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> Tensor:
-        raise AssertionError("the reference is slow")
-
-    monkeypatch.setattr(reference, "spmm", refuse)
-    monkeypatch.setattr(reference, "sddmm", refuse)
-    edges = ragged()
-    for dtype in (torch.float32, torch.float64):
-        a = normal(9).to(dtype).requires_grad_()
-        aggregate(a, normal(6, 3).to(dtype), edges).sum().backward()
-        assert a.grad is not None
-        assert a.grad.dtype == dtype
-
-
-def test_products_are_the_same_to_the_last_bit_every_time() -> None:
+def test_products_give_the_same_bits_every_time() -> None:
     edges, a, z = ragged(), normal(9).float().requires_grad_(), normal(6, 3, seed=1).float().requires_grad_()
 
     def once() -> tuple[Tensor, ...]:
@@ -184,3 +155,29 @@ def test_products_are_the_same_to_the_last_bit_every_time() -> None:
     first = once()
     for _ in range(5):
         assert all(torch.equal(x, y) for x, y in zip(first, once(), strict=True))
+
+
+BATCHED: dict[str, Callable[..., Tensor]] = {
+    "aggregate": lambda x, y: aggregate(x[:9], y, ragged()),
+    "edge_dot": lambda x, y: edge_dot(x[:6], y[..., :1], ragged()),
+    "spread": lambda x, y: spread(x[:6], ragged(), senders=True) * y.sum(),
+    "collect": lambda x, y: collect(x[:9], ragged()) * y.sum(),
+    "largest": lambda x, y: largest(x[:9], ragged()).clamp(min=-9) * y.sum(),
+}
+
+
+@pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "side by side"])
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("name", BATCHED)
+def test_batches_of_runs_equal_the_runs(
+    name: str, in_dims: tuple[int | None, ...], in_turn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "loops_over_runs", lambda _: in_turn)
+    x = normal(*([3] if in_dims[0] == 0 else []), 9, 2)
+    y = normal(*([3] if in_dims[1] == 0 else []), 6, 2, 4, seed=1)
+    if name == "edge_dot":
+        x = x[..., None]
+    found = torch.func.vmap(BATCHED[name], in_dims=in_dims)(x, y)
+    for run in range(3):
+        wanted = BATCHED[name](x[run] if in_dims[0] == 0 else x, y[run] if in_dims[1] == 0 else y)
+        torch.testing.assert_close(found[run], wanted)
