@@ -25,7 +25,7 @@ from beltrami.train.callback import AnyCallback
 
 TOY = two_cliques()
 NOISY = (TOY.x + 2 * torch.randn(TOY.x.shape, generator=torch.Generator().manual_seed(1))).double()
-RUNS = 3
+RUNS = 2
 TRAINING = Training(4, lambda groups: torch.optim.Adam(groups, lr=0.03), time_grid=TimeGrid(2.0, 2), validate_every=2)
 
 
@@ -86,6 +86,7 @@ SUM = Exponential(1e-13, 1e-13)  # alone, it reads the state and takes fewer pro
 DOPRI5 = Scheme(Dopri5(), PID(1e-5, 1e-7))  # a run alone takes its own steps, in a stack those of the others too
 HEUN = Scheme(Heun(), PID(1e-2, 1e-3))
 VARYING_COST = (SUM, DOPRI5, HEUN)
+SLOW = ("live", "dopri5", "heun")
 KINDS: dict[str, dict[str, Any]] = {
     "live": {"frozen": False},
     "positions": {"positions": True, "dropout": 0.2},
@@ -102,7 +103,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("apart", [True, False], ids=["apart", "batched"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in KINDS])
 def test_stacked_runs_equal_single_runs(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "apart", lambda x: apart)  # as on a CPU, and as on a GPU
     monkeypatch.setattr(batched, "apart", lambda y: apart)
@@ -115,19 +116,19 @@ def test_stacked_runs_equal_single_runs(kind: str, apart: bool, monkeypatch: pyt
     "change",
     [
         {"ema": 0.7},
-        {"consistency": Consistency(0.8, 2, 0.5)},
-        {"consistency": Consistency(0.8, 2, 0.5, ramp=5)},
+        {"consistency": Consistency(0.8, 2, 0.5, ramp=3)},
         {"weight_decay": 0.1, "attention_decay": 0.01},
         {"optimiser": lambda groups: torch.optim.Adamax(groups, lr=0.03)},
         {"optimiser": lambda groups: torch.optim.RMSprop(groups, lr=0.003)},
         {"self_training": 2},
     ],
-    ids=["ema", "consistency", "ramp", "decay", "adamax", "rmsprop", "self_training"],
+    ids=["ema", "consistency", "decay", "adamax", "rmsprop", "self_training"],
 )
 def test_stacked_runs_equal_single_runs_for_every_setting(change: dict[str, Any]) -> None:
     assert_same(*both_ways(replace(TRAINING, **change), dropout=0.3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("decay", "lr"), [(0.0, 0.3), (0.6, 1.0)])
 def test_every_run_stops_by_its_own_patience_and_callbacks_hear_of_it(decay: float, lr: float) -> None:
     optimiser, told = partial(torch.optim.Adam, lr=lr), list[Epoch]()
@@ -144,11 +145,11 @@ def test_every_run_stops_by_its_own_patience_and_callbacks_hear_of_it(decay: flo
 
 
 def test_a_run_that_fails_fails_alone() -> None:
-    many, whole = models(), models()
+    many, whole = models(3), models(3)
     with torch.no_grad():
         many[1].xi.linear.weight.fill_(float("nan"))
     inputs = many[0].prepare(NOISY, TOY.edge_index)
-    found, expected = (fit_many(each, inputs, TOY.y, splits(), TRAINING) for each in (many, whole))
+    found, expected = (fit_many(each, inputs, TOY.y, splits(3), TRAINING) for each in (many, whole))
     assert isinstance(found[1], SolverError)
     assert "the loss became nan in epoch 1" in str(found[1])
     for run in (0, 2):

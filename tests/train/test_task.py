@@ -171,7 +171,8 @@ def test_one_target_may_be_a_vector() -> None:
     task, outputs, y = Regression(), random(6, 1), random(6, seed=1)
     assert torch.equal(task.loss(outputs, y, reduction="none"), task.loss(outputs, y[:, None], reduction="none"))
     assert task.prediction(outputs).shape == (6,)
-    task.check(y, Split(*(torch.arange(6) % 3 == k for k in range(3)), "toy", 0))
+    train, val, test = (torch.arange(6) % 3 == k for k in range(3))
+    task.check(y, Split(train, val, test, "toy", 0))
 
 
 LABELS, NUMBERS, NONE = TARGETS[MultiLabel(2)], TARGETS[Regression(2)], torch.zeros(20, dtype=torch.bool)

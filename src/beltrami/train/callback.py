@@ -3,8 +3,8 @@
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -51,23 +51,6 @@ class Callback(ABC):
 
 
 AnyCallback = Callback | Callable[[Epoch], object]
-
-
-@contextmanager
-def calling(callbacks: Iterable[AnyCallback]) -> Iterator[Callable[[Epoch], None]]:
-    """Yield a function that tells all callbacks of an epoch, and close them at the end."""
-    callbacks = list(callbacks)
-
-    def on_epoch(epoch: Epoch) -> None:
-        for callback in callbacks:
-            (callback.on_epoch if isinstance(callback, Callback) else callback)(epoch)
-
-    try:
-        yield on_epoch
-    finally:
-        for callback in callbacks:
-            if isinstance(callback, Callback):
-                callback.close()
 
 
 class JSONLines(Callback):

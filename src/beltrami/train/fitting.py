@@ -8,7 +8,7 @@ from torch import Tensor
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
-from beltrami.train.callback import AnyCallback, Epoch, calling
+from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
 from beltrami.train.program import Program, SingleProgram
 from beltrami.train.self_training import self_training_labels
@@ -204,7 +204,14 @@ def fit_many(
 
 
 def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback]) -> Fitting:
-    with calling(callbacks) as on_epoch:
+    """Train to the end, tell the callbacks of every epoch and close them, and return the ended training."""
+    callbacks = list(callbacks)
+    try:
         for epoch in fitting:
-            on_epoch(epoch)
+            for callback in callbacks:
+                (callback.on_epoch if isinstance(callback, Callback) else callback)(epoch)
+    finally:
+        for callback in callbacks:
+            if isinstance(callback, Callback):
+                callback.close()
     return fitting

@@ -57,30 +57,12 @@ class _Run:
     error: SolverError | None = None
     going: bool = True
 
-    def count(self, epoch: int, loss: float, stats: Stats) -> None:
-        """Count a step; a loss that is not finite ends the run."""
-        self.epochs = epoch
-        self.stats.add(stats)
-        if not math.isfinite(loss):
-            self.going, self.error = False, SolverError(f"the loss became {loss} in epoch {epoch}: {ADVICE}")
-
-    def improves(self, score: ValidationScore, epoch: int) -> bool:
-        """Note a score and return whether it is the best."""
-        improved = score > self.best
-        if improved:
-            self.best, self.best_epoch = score, epoch
-        return improved
-
 
 class Loop:
     """Trains the runs of a program: an iterator of epochs.
 
     Each epoch is a gradient step and a validation. A run ends when its validation score has not improved for
     ``training.patience`` epochs, or when its loss is not finite; the loop ends with the last run.
-
-    Args:
-        program: the computations of an epoch.
-        training: settings.
     """
 
     def __init__(self, program: Program, training: Training) -> None:
@@ -113,9 +95,7 @@ class Loop:
         """Train an epoch; None if no run survived its step."""
         self.program.drop_all_but(list(self._going()))
         try:
-            losses = self.program.step(number)
-            for row, run in self._going().items():
-                run.count(number, losses[row], self.program.stats)
+            losses = self._step(number)
             active = self._going()
             if not active:
                 return None
@@ -125,7 +105,10 @@ class Loop:
             if all(bool(torch.isfinite(parameter).all()) for parameter in self.program.parameters):
                 raise
             raise SolverError(f"the weights became NaN or infinite in epoch {number}: {ADVICE}") from error
-        self.program.keep_best([row for row, run in active.items() if run.improves(scores[row], number)])
+        improved = [row for row, run in active.items() if scores[row] > run.best]
+        for row in improved:
+            active[row].best, active[row].best_epoch = scores[row], number
+        self.program.keep_best(improved)
         for run in active.values():
             run.going = number - run.best_epoch < self.training.patience
         return Epoch(
@@ -139,7 +122,17 @@ class Loop:
             going=len(self._going()),
         )
 
+    def _step(self, number: int) -> list[float]:
+        """Take a gradient step and return the losses; a run whose loss is not finite ends."""
+        losses = self.program.step(number)
+        for row, run in self._going().items():
+            run.epochs = number
+            run.stats.add(self.program.stats)
+            if not math.isfinite(losses[row]):
+                run.going = False
+                run.error = SolverError(f"the loss became {losses[row]} in epoch {number}: {ADVICE}")
+        return losses
+
     def _going(self) -> dict[int, _Run]:
         """Return the runs that have not ended, by their rows."""
-        runs = {row: self._runs[run] for row, run in enumerate(self.program.runs)}
-        return {row: run for row, run in runs.items() if run.going}
+        return {row: self._runs[run] for row, run in enumerate(self.program.runs) if self._runs[run].going}

@@ -59,16 +59,7 @@ class Program(ABC):
 
 
 class SingleProgram(Program):
-    """The program of one model, which it trains in place.
-
-    Args:
-        model: the model.
-        inputs: prepared.
-        y: targets, (n, ...).
-        split: training and validation nodes.
-        training: settings.
-        task: kind of the targets.
-    """
+    """The program of one model, which it trains in place; arguments as for :func:`~beltrami.train.fit`."""
 
     def __init__(
         self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task

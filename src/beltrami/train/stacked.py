@@ -1,7 +1,7 @@
 """Stacked programs: models of one architecture trained together, with their weights stacked along a new dimension."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,8 +20,7 @@ from beltrami.train.weights import ExponentialMovingAverage, StackedWeights, kee
 SHRINK = 0.75  # the program is rebuilt without the finished rows once at most this share of its rows goes on
 
 
-@dataclass(frozen=True, eq=False)
-class _Targets:
+class _Targets(NamedTuple):
     """Targets and node sets of the rows. A share is a node's weight in the mean over a set: 1 / size, or 0 outside.
 
     Shapes:
@@ -50,19 +49,13 @@ class _Targets:
         )
 
     def rows(self, chosen: Tensor) -> "_Targets":
-        return _Targets(self.y[chosen], self.train[chosen], self.val[chosen], self.val_shares[chosen])
+        return _Targets(*(tensor[chosen] for tensor in self))
 
 
 class StackedProgram(Program):
-    """The program of many models of one architecture; the models themselves change in ``restore_best`` alone.
+    """The program of many models of one architecture, each with its own targets and split.
 
-    Args:
-        models: built alike from different seeds.
-        inputs: prepared, the same for all.
-        ys: targets of each run, (n, ...).
-        splits: training and validation nodes of each run.
-        training: settings, the same for all.
-        task: kind of the targets.
+    Arguments as for :func:`~beltrami.train.fit_many`. The models themselves change in ``restore_best`` alone.
     """
 
     def __init__(
