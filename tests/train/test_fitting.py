@@ -337,7 +337,7 @@ def test_result_of_many_runs_is_a_list() -> None:
     fitting = start_fit_many(models, inputs, TOY.y, [TOY.split] * 2, Training(2, adam, time_grid=AT_END))
     assert [epoch.runs for epoch in fitting] == [(0, 1), (0, 1)]
     assert len(fitting.results) == 2
-    with pytest.raises(ValueError, match=r"too many values"):
+    with pytest.raises(ValueError, match=r"`result` is for one run; there are 2: use `results`"):
         _ = fitting.result
 
 

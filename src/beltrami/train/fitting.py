@@ -82,7 +82,9 @@ class Fitting(Iterator[Epoch]):
     @property
     def result(self) -> Fit:
         """The result of the only run; its error is raised."""
-        (result,) = self.results
+        result, *others = self.results
+        if others:
+            raise ValueError(f"`result` is for one run; there are {1 + len(others)}: use `results`.")
         if isinstance(result, SolverError):
             raise result
         return result
