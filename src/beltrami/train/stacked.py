@@ -24,29 +24,27 @@ class _Targets(NamedTuple):
     """Targets and node sets of the rows. A share is a node's weight in the mean over a set: 1 / size, or 0 outside.
 
     Shapes:
-        ``y`` (rows, n, ...); ``train`` (rows, n) shares; ``val``, ``val_shares`` (rows, most): validation nodes and
-        their shares, shorter lists padded with node 0 and share 0.
+        ``y`` (rows, n, ...); ``train`` (rows, n) shares; ``val``, ``val_y``, ``val_shares`` (rows, most, ...):
+        validation nodes, their targets and shares, shorter lists padded with node 0 and share 0.
     """
 
     y: Tensor
     train: Tensor
     val: Tensor
+    val_y: Tensor
     val_shares: Tensor
 
     @staticmethod
     def of(ys: Sequence[Tensor], splits: Sequence[Split], dtype: torch.dtype) -> "_Targets":
         # A run knows the targets of its own training and validation nodes; the others are 0 and have share 0.
         unknown = [(~(split.train | split.val)).nonzero()[:, 0] for split in splits]
-        hidden = [y.index_fill(0, nodes, 0) for y, nodes in zip(ys, unknown, strict=True)]
+        y = torch.stack([y.index_fill(0, nodes, 0) for y, nodes in zip(ys, unknown, strict=True)])
         train = torch.stack([split.train for split in splits]).to(dtype)
         val = [split.val.nonzero()[:, 0] for split in splits]
-        shares = [nodes.new_full((len(nodes),), 1.0 / len(nodes), dtype=dtype) for nodes in val]
-        return _Targets(
-            torch.stack(hidden),
-            train / train.sum(1, keepdim=True),
-            pad_sequence(val, batch_first=True),
-            pad_sequence(shares, batch_first=True),
-        )
+        shares = [each.new_full((len(each),), 1.0 / len(each), dtype=dtype) for each in val]
+        nodes, rows = pad_sequence(val, batch_first=True), torch.arange(len(val), device=y.device)[:, None]
+        padded = pad_sequence(shares, batch_first=True)
+        return _Targets(y, train / train.sum(1, keepdim=True), nodes, y[rows, nodes], padded)
 
     def rows(self, chosen: Tensor) -> "_Targets":
         return _Targets(*(tensor[chosen] for tensor in self))
@@ -129,7 +127,7 @@ class StackedProgram(Program):
         times = (0.0, *time_grid.times(weights.template.time))
 
         def evaluate(model: Classifier, nodes: Tensor, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-            outputs, y = model.logits_along(self.inputs, times, nodes=nodes)[1:], y[nodes]
+            outputs = model.logits_along(self.inputs, times, nodes=nodes)[1:]
             losses = self.task.loss(outputs, y, reduction="none") @ shares
             return self.task.metric(outputs, y, counted=shares > 0), losses
 
@@ -137,7 +135,7 @@ class StackedProgram(Program):
         def run() -> Tensor:
             weights.template.eval()
             chunk = None if targets.y.is_cuda else 1  # on a CPU the states of one run at all times exceed the cache
-            return torch.stack(weights.apply(evaluate, targets.val, targets.y, targets.val_shares, chunk=chunk))
+            return torch.stack(weights.apply(evaluate, targets.val, targets.val_y, targets.val_shares, chunk=chunk))
 
         return run
 
