@@ -18,9 +18,8 @@ from torch.profiler import ProfilerActivity, profile
 from beltrami.config.build import build_training
 from beltrami.lab.bench.ensemble import RUNS, _fresh, _split
 from beltrami.lab.bench.problem import BenchProblem
-from beltrami.train import versions, write_atomically
-from beltrami.train.ensemble import _Program
-from beltrami.train.stack import Stack
+from beltrami.train import Classification, versions, write_atomically
+from beltrami.train.stacked import StackedProgram
 from beltrami.train.validation import AT_END
 
 REPEATS, SHOWN = 5, 9
@@ -52,13 +51,13 @@ def main() -> None:
     training = build_training(case.config.train)
     made = [_fresh(case, case.config, seed) for seed in range(RUNS["cuda"])]
     splits = [_split(case, seed) for seed in range(RUNS["cuda"])]
-    program = _Program(
-        Stack.of([model for model, _ in made]), made[0][1], [case.dataset.y] * len(made), splits, training
-    )
+    models, inputs = [model for model, _ in made], made[0][1]
+    task = Classification(models[0].num_classes)
+    program = StackedProgram(models, inputs, [case.dataset.y] * len(made), splits, training, task)
     works: dict[str, Callable[[], object]] = {
-        "step": program.step,
-        "look": lambda: program.look(training.horizon),
-        "glance": lambda: program.look(AT_END),
+        "step": lambda: program.step(1),
+        "validate along the time grid": lambda: program.validate(training.time_grid),
+        "validate at T": lambda: program.validate(AT_END),
     }
     report = {
         "size": args.size,

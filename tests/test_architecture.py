@@ -64,5 +64,5 @@ def test_files_stay_short(path: Path) -> None:
 
 def test_offending_import_is_found(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
-    bad.write_text("from beltrami.model import blend\nimport beltrami.train.fit\n")
+    bad.write_text("from beltrami.model import blend\nimport beltrami.train.loop\n")
     assert imported_rooms(bad) == [(1, "model"), (2, "train")]

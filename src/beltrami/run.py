@@ -118,7 +118,8 @@ def run_config(
     with seeded(config.seed):
         model = problem.model(config)
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
-        found = fit(model, inputs, problem.dataset.y, problem.split, build_training(config.train), on_epoch=on_epoch)
+        callbacks = () if on_epoch is None else (on_epoch,)
+        found = fit(model, inputs, problem.dataset.y, problem.split, build_training(config.train), callbacks=callbacks)
     return evaluate_fit(config, problem, model, found), model
 
 

@@ -3,24 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import torch
-
 from beltrami.config.build import build_training
 from beltrami.config.spec import RunConfig
 from beltrami.data import make_split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier
 from beltrami.run import evaluate_fit, load_problem
-from beltrami.train import Crew, RunResult, fit_many, seeded
+from beltrami.train import Epoch, RunResult, fit_many, seeded
 
 
 def run_configs(
     configs: Sequence[RunConfig], *, device: str = "cpu", on_epoch: Callable[[int, int], None] | None = None
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run` for each of the configurations, all at once; a run that fails gives its error.
-
-    On a GPU they are one program. On a CPU they are shared by a :class:`Crew` of as many processes as torch may use
-    threads (``torch.set_num_threads``); with one thread there is none, and they are trained here.
 
     Args:
         configs: equal up to ``seed`` and ``data.split_seed``.
@@ -40,12 +35,12 @@ def run_configs(
     inputs = models[0].prepare(first.x, first.edges, first.pos)
     splits = [problem.split for problem in problems]
     training = build_training(configs[0].train)
-    size = min(torch.get_num_threads(), len(configs)) if device == "cpu" else 1
-    if size > 1:
-        with Crew(size) as crew:
-            found = crew.fit_many(models, inputs, first.dataset.y, splits, training, on_epoch=on_epoch)
-    else:
-        found = fit_many(models, inputs, first.dataset.y, splits, training, on_epoch=on_epoch)
+
+    def tell(epoch: Epoch) -> None:
+        if on_epoch is not None:
+            on_epoch(epoch.number, epoch.going)
+
+    found = fit_many(models, inputs, first.dataset.y, splits, training, callbacks=[tell])
     return [
         fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
         for config, problem, model, fit in zip(configs, problems, models, found, strict=True)

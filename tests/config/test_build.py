@@ -48,7 +48,7 @@ def check_trains(settings: Sequence[str], *, positions: bool = False) -> None:
         fresh = problem.model(config)
     moved = [not torch.equal(p, q) for p, q in zip(model.parameters(), fresh.parameters(), strict=True)]
     assert (result.epochs, len(log)) == (2, 2)
-    assert all(torch.isfinite(torch.tensor(epoch.loss)) for epoch in log)
+    assert all(torch.isfinite(torch.tensor(epoch.losses)).all() for epoch in log)
     assert any(moved)
     assert result.parameters == sum(p.numel() for p in fresh.parameters())
     assert result.evaluations["forward"] > 0
@@ -202,8 +202,8 @@ def test_training_takes_every_setting() -> None:
     horizon = ["time_multiple=2", "time_resolution=3", "time_patience=4"]
     training = build_training(configured(*(f"train.{setting}" for setting in (*settings, *horizon))).train)
     assert (training.epochs, training.weight_decay, training.attention_decay) == (7, 0.1, 0.2)
-    assert (training.patience, training.look_every, training.average) == (8, 9, 0.3)
-    assert (training.horizon.multiple, training.horizon.resolution, training.horizon.patience) == (2, 3, 4)
+    assert (training.patience, training.validate_every, training.ema) == (8, 9, 0.3)
+    assert (training.time_grid.multiple, training.time_grid.resolution, training.time_grid.patience) == (2, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -251,9 +251,9 @@ def test_lists_of_names_are_those_the_refusals_give() -> None:
         (["train.lr=0"], r"`train.lr` must be positive; got 0.0"),
         (["train.lr=nan"], r"`train.lr` must be positive; got nan"),
         (["train.lr=inf"], r"`train.lr` must be positive; got inf"),
-        (["train.average=1"], r"Training needs `average`"),
+        (["train.average=1"], r"Training needs `ema`"),
         (["train.epochs=0"], r"Training needs `epochs`"),
-        (["train.time_multiple=inf"], r"Horizon needs `multiple`"),
+        (["train.time_multiple=inf"], r"TimeGrid needs `multiple`"),
         (["scheme.time=-1"], r"positive, finite terminal `time`; got -1.0"),
         (["scheme.solver=euler", "scheme.dt=null"], r"Euler\(\) has no error estimate"),
         (["scheme.dt=0"], r"`dt`"),

@@ -87,7 +87,7 @@ def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[s
         progress("ind.cora.x", 10, 100)
         progress("ind.cora.x", 100, 100)
     with training(2, title="toy") as on_epoch:
-        on_epoch(Epoch(1, 0.5, 0.9, ValidationScore(0.9, -0.3, 4.0), 16))
+        on_epoch(Epoch(1, (0,), (0.5,), (ValidationScore(0.9, -0.4, 2.0),), (ValidationScore(0.9, -0.3, 4.0),), 16, 2))
     assert capsys.readouterr() == ("", "")
 
 
@@ -95,7 +95,7 @@ def test_watched_training_shows_the_epoch(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     with training(2, title="toy") as on_epoch:
-        on_epoch(Epoch(1, 0.5, 0.9, ValidationScore(0.95, -0.3, 4.0), 16))
+        on_epoch(Epoch(1, (0,), (0.5,), (ValidationScore(0.9, -0.4, 2.0),), (ValidationScore(0.95, -0.3, 4.0),), 16, 2))
     out, err = capsys.readouterr()
     assert out == ""
     assert "loss 0.500  val 90.0  best 95.0 at t = 4.00  f 16" in err

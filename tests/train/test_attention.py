@@ -1,4 +1,4 @@
-"""Attention really learns, whichever adjoint brings the gradients; and decay can hold it at uniform."""
+"""Attention learns with every adjoint, and strong decay keeps it uniform."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def spread_of(model: BLEND) -> float:
 
 
 def gradients(adjoint: Adjoint, *, frozen: bool) -> dict[str, Tensor]:
-    """Of the training loss, by every parameter's name, in double precision."""
+    """Return the gradients of the training loss by parameter name, in double precision."""
     model = small_blend(frozen=frozen, scheme=with_adjoint(adjoint)).double()
     logits = model(TOY.x.double(), TOY.edge_index)
     F.cross_entropy(logits[TOY.split.train], TOY.y[TOY.split.train]).backward()
@@ -68,7 +68,7 @@ def test_attention_moves_and_tells_edges_apart(adjoint: Adjoint, frozen: bool) -
     model = small_blend(frozen=frozen, scheme=with_adjoint(adjoint))
     before, start = {name: model.get_parameter(name).detach().clone() for name in PROJECTIONS}, spread_of(model)
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    fit(model, inputs, TOY.y, TOY.split, Training(5, adam, horizon=TimeGrid(1.0)))
+    fit(model, inputs, TOY.y, TOY.split, Training(3, adam, time_grid=TimeGrid(1.0)))
     assert spread_of(model) > 0.01
     assert spread_of(model) != start
     for name in PROJECTIONS:
@@ -78,15 +78,15 @@ def test_attention_moves_and_tells_edges_apart(adjoint: Adjoint, frozen: bool) -
 def test_constant_start_under_strong_decay_stays_near_uniform() -> None:
     model = small_blend(diffusivity=scaled_dot(start=constant(1e-5)))
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    fit(model, inputs, TOY.y, TOY.split, Training(10, sgd, attention_decay=1.0, horizon=TimeGrid(1.0)))
+    fit(model, inputs, TOY.y, TOY.split, Training(10, sgd, attention_decay=1.0, time_grid=TimeGrid(1.0)))
     assert spread_of(model) < 1e-6
 
 
-def test_decay_alone_tells_a_learning_attention_from_a_uniform_one() -> None:
+def test_decay_alone_separates_learning_attention_from_uniform() -> None:
     spreads = []
     for decay in (0.0, 1.9):
         model = small_blend()
         inputs = model.prepare(TOY.x, TOY.edge_index)
-        fit(model, inputs, TOY.y, TOY.split, Training(10, sgd, attention_decay=decay, horizon=TimeGrid(1.0)))
+        fit(model, inputs, TOY.y, TOY.split, Training(10, sgd, attention_decay=decay, time_grid=TimeGrid(1.0)))
         spreads.append(spread_of(model))
     assert spreads[1] < 0.1 * spreads[0]

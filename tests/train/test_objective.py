@@ -1,17 +1,28 @@
-"""The objective is its formula, moves unlabelled nodes towards what the passes agree on, and reads training labels."""
+"""The training loss is its formula and reads training labels alone; consistency makes passes agree."""
 
 import math
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 from toy import small_blend, two_cliques
 
-from beltrami.model import Dropout
-from beltrami.train import Consistency, LossStep, objective, seeded
+from beltrami.model import BLEND, Dropout
+from beltrami.train import Classification, Consistency, LossStep
 
 TOY = two_cliques()
-NODES = TOY.split.train.nonzero()[:, 0]
+TASK = Classification(2)
+
+
+def loss_step(model: BLEND, consistency: Consistency, *, y: Tensor = TOY.y) -> LossStep:
+    return LossStep(model, model.prepare(TOY.x, TOY.edge_index), y, TOY.split.train, consistency, TASK)
+
+
+def reset_dropout(model: BLEND) -> None:
+    """Let the next call drop what the first one dropped."""
+    for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
+        dropout.calls.zero_()
 
 
 def test_consistency_is_its_formula() -> None:
@@ -24,25 +35,25 @@ def test_consistency_is_its_formula() -> None:
         sharp = [v ** (1 / 0.4) for v in mean]
         target = [v / sum(sharp) for v in sharp]
         total += sum((row[c] - target[c]) ** 2 for row in p for c in range(4))
-    assert float(Consistency(0.7, 3, 0.4)(logits)) == pytest.approx(0.7 * total / 15, abs=1e-12)
+    assert float(Consistency(0.7, 3, 0.4)(logits.softmax(-1))) == pytest.approx(0.7 * total / 15, abs=1e-12)
 
 
 def test_passes_that_agree_and_are_sure_cost_nothing() -> None:
-    logits = torch.tensor([[50.0, 0.0], [0.0, 50.0]]).expand(2, 2, 2)
-    assert float(Consistency(1.0, 2)(logits)) < 1e-12
-    assert float(Consistency(1.0, 2)(torch.stack((logits[0], logits[0].flip(1))))) > 0.4
+    p = torch.tensor([[50.0, 0.0], [0.0, 50.0]]).softmax(-1)
+    assert float(Consistency(1.0, 2)(torch.stack((p, p)))) < 1e-12
+    assert float(Consistency(1.0, 2)(torch.stack((p, p.flip(1))))) > 0.4
 
 
 def test_probabilities_that_underflow_keep_a_finite_gradient() -> None:
     logits = torch.tensor([[[200.0, -200.0]], [[300.0, -300.0]]], requires_grad=True)
-    Consistency(1.0, 2, 0.1)(logits).backward()
+    Consistency(1.0, 2, 0.1)(logits.softmax(-1)).backward()
     assert logits.grad is not None
     assert bool(torch.isfinite(logits.grad).all())
 
 
 def test_no_gradient_passes_through_the_target() -> None:
     logits = torch.randn(1, 6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
-    Consistency(1.0, 1, 0.5)(logits).backward()
+    Consistency(1.0, 1, 0.5)(logits.softmax(-1)).backward()
     p = logits.detach().clone().requires_grad_()
     target = (logits.detach().softmax(-1)[0] ** 2) / (logits.detach().softmax(-1)[0] ** 2).sum(-1, keepdim=True)
     (p.softmax(-1)[0] - target).square().sum(-1).mean().backward()
@@ -53,62 +64,48 @@ def test_no_gradient_passes_through_the_target() -> None:
 
 def test_without_dropout_more_passes_change_nothing() -> None:
     model = small_blend().train()
-    inputs = model.prepare(TOY.x, TOY.edge_index)
-    one = objective(model, inputs, NODES, TOY.y[NODES], Consistency())
-    three = objective(model, inputs, NODES, TOY.y[NODES], Consistency(passes=3))
-    logits = model.run(inputs).logits[TOY.split.train]
-    assert one.loss.item() == pytest.approx(F.cross_entropy(logits, TOY.y[TOY.split.train]).item(), abs=1e-6)
-    assert three.loss.item() == pytest.approx(one.loss.item(), abs=1e-6)
-    assert len(three.outputs) == 3
+    one, three = loss_step(model, Consistency()), loss_step(model, Consistency(passes=3))
+    logits = model.run(one.inputs).logits[TOY.split.train]
+    assert one().item() == pytest.approx(F.cross_entropy(logits, TOY.y[TOY.split.train]).item(), abs=1e-6)
+    assert three().item() == pytest.approx(one().item(), abs=1e-6)
+    assert three.stats.evaluations == 3 * one.stats.evaluations
 
 
 def test_labels_outside_the_training_nodes_are_never_read() -> None:
-    model = small_blend().train()
-    inputs = model.prepare(TOY.x, TOY.edge_index)
-    hidden = TOY.y.clone()
-    hidden[~TOY.split.train] = -7
-    consistency = Consistency(1.0, 2)
-    with seeded(3):
-        seen = LossStep(model, inputs, TOY.y, TOY.split.train, consistency)()
-    with seeded(3):
-        is_batched_or_captured = LossStep(model, inputs, hidden, TOY.split.train, consistency)()
-    assert torch.equal(seen, is_batched_or_captured)
+    hidden = TOY.y.where(TOY.split.train, -7)
+    losses = [loss_step(small_blend(dropout=0.3), Consistency(1.0, 2), y=y)() for y in (TOY.y, hidden)]
+    assert torch.equal(*losses)
 
 
 def test_passes_come_to_agree_where_consistency_is_asked_for() -> None:
-    apart = []
+    variances = []
     for weight in (0.0, 5.0):
         model = small_blend(dropout=0.5).train()
-        inputs = model.prepare(TOY.x, TOY.edge_index)
-        descend = LossStep(model, inputs, TOY.y, TOY.split.train, Consistency(weight, 2))
+        step = loss_step(model, Consistency(weight, 2))
         optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
-        for _ in range(30):
-            descend()
+        for _ in range(20):
+            step()
             optimiser.step()
-        assert descend.stats.evaluations == 2 * 16  # two passes of four steps of RK4
+        assert step.stats.evaluations == 2 * 16  # two passes of four steps of RK4
         with torch.no_grad():
-            p = torch.stack([model.run(inputs).logits.softmax(-1) for _ in range(20)])
-        apart.append(float(p.var(0).sum(-1)[~TOY.split.train].mean()))
-    assert apart[1] < 0.9 * apart[0]
+            p = torch.stack([model.run(step.inputs).logits.softmax(-1) for _ in range(12)])
+        variances.append(float(p.var(0).sum(-1)[~TOY.split.train].mean()))
+    assert variances[1] < 0.9 * variances[0]
 
 
 def test_the_weight_rises_over_the_ramp() -> None:
     assert [Consistency(1.0, 2, ramp=4).share(epoch) for epoch in range(1, 7)] == [0.25, 0.5, 0.75, 1, 1, 1]
     assert Consistency(1.0, 2).share(1) == 1
-    model = small_blend(dropout=0.5).train()
-    inputs = model.prepare(TOY.x, TOY.edge_index)
-    losses = []
+    model, losses = small_blend(dropout=0.5).train(), []
+    step = loss_step(model, Consistency(2.0, 2, ramp=4))
     for epoch in (1, 4):
-        for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
-            dropout.calls.zero_()  # the same masks again
-        descend = LossStep(model, inputs, TOY.y, TOY.split.train, Consistency(2.0, 2, ramp=4))
-        descend.begin(epoch)
-        losses.append(float(descend()))
-    for dropout in (module for module in model.modules() if isinstance(module, Dropout)):
-        dropout.calls.zero_()
+        reset_dropout(model)
+        step.begin(epoch)
+        losses.append(float(step()))
+    reset_dropout(model)
     with torch.no_grad():
-        whole = objective(model, inputs, NODES, TOY.y[NODES], Consistency(2.0, 2))
-    cost = float(Consistency(2.0, 2)(torch.stack([output.logits for output in whole.outputs])))
+        logits = torch.stack([model.run(step.inputs).logits for _ in range(2)])
+    cost = float(Consistency(2.0, 2)(logits.softmax(-1)))
     assert losses[1] - losses[0] == pytest.approx(0.75 * cost, abs=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Adoption: the most certain nodes of each class, no label read, and a second fit that begins where the first did."""
+"""Self-training adds the most certain nodes of each class, reads no label, and trains again from the start."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,11 +13,10 @@ from toy import small_blend, two_cliques
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.train import Epoch, Fit, TimeGrid, Training, fit, fit_many, predict, self_training_labels
-from beltrami.train.fit import fit_once
 
 TOY = two_cliques()
 NOISY = TOY.x + 2 * torch.randn(TOY.x.shape, generator=torch.Generator().manual_seed(1))
-TRAINING = Training(6, lambda groups: torch.optim.Adam(groups, lr=0.03), horizon=TimeGrid(1.0))
+TRAINING = Training(6, lambda groups: torch.optim.Adam(groups, lr=0.03), time_grid=TimeGrid(1.0))
 TWICE = replace(TRAINING, self_training=3)
 
 
@@ -30,7 +29,7 @@ def drawn(seed: int, *, nodes: int = 30, classes: int = 3) -> tuple[Tensor, Tens
 
 
 @given(seed=st.integers(0, 1000), most=st.integers(0, 12))
-def test_they_are_the_most_certain_of_each_class(seed: int, most: int) -> None:
+def test_added_nodes_are_the_most_certain_of_each_class(seed: int, most: int) -> None:
     logits, y, split = drawn(seed)
     known, wider = self_training_labels(logits, y, split, most)
     p = torch.softmax(logits.double(), 1)
@@ -61,15 +60,15 @@ def inputs_of(model: Any) -> Any:
     return model.prepare(NOISY, TOY.edge_index)
 
 
-def test_two_fits_are_a_fit_its_adoption_and_a_fit() -> None:
+def test_self_training_is_two_fits_with_new_labels_between() -> None:
     model, by_hand = small_blend(dropout=0.3), small_blend(dropout=0.3)
     log: list[Epoch] = []
-    found = fit(model, inputs_of(model), TOY.y, TOY.split, TWICE, on_epoch=log.append)
+    found = fit(model, inputs_of(model), TOY.y, TOY.split, TWICE, callbacks=[log.append])
 
     teacher = small_blend(dropout=0.3)
-    first = fit_once(teacher, inputs_of(teacher), TOY.y, TOY.split, TRAINING)
+    first = fit(teacher, inputs_of(teacher), TOY.y, TOY.split, TRAINING)
     y, wider = self_training_labels(predict(teacher, inputs_of(teacher), time=first.best.time), TOY.y, TOY.split, 3)
-    second = fit_once(by_hand, inputs_of(by_hand), y, wider, TRAINING)
+    second = fit(by_hand, inputs_of(by_hand), y, wider, TRAINING)
 
     assert int(wider.train.sum()) > int(TOY.split.train.sum())
     assert found.best == second.best
@@ -81,7 +80,7 @@ def test_two_fits_are_a_fit_its_adoption_and_a_fit() -> None:
         torch.testing.assert_close(model.state_dict()[name], tensor)
 
 
-def test_test_labels_change_nothing() -> None:
+def test_labels_of_test_nodes_change_nothing() -> None:
     weights = []
     for y in (TOY.y, TOY.y.where(~TOY.split.test, -1)):
         model = small_blend()
@@ -94,12 +93,13 @@ def test_a_run_that_fails_first_is_not_tried_again() -> None:
     models = [small_blend() for _ in range(3)]
     with torch.no_grad():
         next(models[1].parameters()).fill_(float("nan"))
-    numbers: list[int] = []
-    told = lambda number, going: numbers.append(number)  # noqa: E731
-    found = fit_many(models, inputs_of(models[0]), TOY.y, [TOY.split] * 3, TWICE, on_epoch=told)
+    told: list[Epoch] = []
+    found = fit_many(models, inputs_of(models[0]), TOY.y, [TOY.split] * 3, TWICE, callbacks=[told.append])
     assert [type(each) for each in found] == [Fit, SolverError, Fit]
     assert [each.epochs for each in found if isinstance(each, Fit)] == [12, 12]
-    assert numbers == list(range(1, 13))
+    assert [epoch.number for epoch in told] == list(range(1, 13))
+    assert {epoch.runs for epoch in told} == {(0, 2)}
+    assert told[-1].evaluations == sum(each.stats.evaluations for each in found if isinstance(each, Fit))
 
 
 def test_a_negative_number_is_refused() -> None:

@@ -20,8 +20,8 @@ def scripted(monkeypatch: pytest.MonkeyPatch, margins: Sequence[float], *, wrong
     model = small_blend(time=TIME)
 
     def logits_along(inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
-        assert nodes is not None, "validation has no business with other nodes"
-        assert torch.equal(nodes, TOY.split.val.nonzero()[:, 0]), "validation has no business with other nodes"
+        assert nodes is not None, "validation uses validation nodes alone"
+        assert torch.equal(nodes, TOY.split.val.nonzero()[:, 0]), "validation uses validation nodes alone"
         assert ts[0] == 0
         y = TOY.y[nodes]
         scores = []
@@ -34,56 +34,56 @@ def scripted(monkeypatch: pytest.MonkeyPatch, margins: Sequence[float], *, wrong
     return model
 
 
-def read(model: BLEND, horizon: TimeGrid) -> ValidationScore:
-    return validate(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, horizon=horizon)
+def score(model: BLEND, time_grid: TimeGrid) -> ValidationScore:
+    return validate(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, time_grid=time_grid)
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
 def test_validation_picks_the_time_of_highest_accuracy(monkeypatch: pytest.MonkeyPatch, best: int) -> None:
     model = scripted(monkeypatch, (1.0, 1.0, 1.0), wrong=[1 if k == best else 2 for k in range(3)])
-    reading = read(model, TimeGrid(3.0, 1))
-    assert reading.time == TIMES[best]
-    assert reading.accuracy == pytest.approx(5 / 6)
+    found = score(model, TimeGrid(3.0, 1))
+    assert found.time == TIMES[best]
+    assert found.accuracy == pytest.approx(5 / 6)
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
 def test_ties_go_to_the_smaller_loss(monkeypatch: pytest.MonkeyPatch, best: int) -> None:
     margins = [4.0 if k == best else 2.0 for k in range(3)]
-    reading = read(scripted(monkeypatch, margins, wrong=(0, 0, 0)), TimeGrid(3.0, 1))
-    assert reading.time == TIMES[best]
-    assert -reading.minus_loss == pytest.approx(float(torch.log1p(torch.exp(torch.tensor(-4.0)))), rel=1e-5)
+    found = score(scripted(monkeypatch, margins, wrong=(0, 0, 0)), TimeGrid(3.0, 1))
+    assert found.time == TIMES[best]
+    assert -found.minus_loss == pytest.approx(float(torch.log1p(torch.exp(torch.tensor(-4.0)))), rel=1e-5)
 
 
 def test_accuracy_counts_before_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    reading = read(scripted(monkeypatch, (9.0, 0.1, 9.0), wrong=(2, 0, 1)), TimeGrid(3.0, 1))
-    assert (reading.time, reading.accuracy) == (TIMES[1], 1.0)
+    found = score(scripted(monkeypatch, (9.0, 0.1, 9.0), wrong=(2, 0, 1)), TimeGrid(3.0, 1))
+    assert (found.time, found.accuracy) == (TIMES[1], 1.0)
 
 
 @pytest.mark.parametrize(("patience", "expected"), [(1, 0), (2, 0), (3, 4)])
-def test_patience_ends_the_look_before_a_later_peak(
+def test_patience_ends_validation_before_a_later_peak(
     monkeypatch: pytest.MonkeyPatch, patience: int, expected: int
 ) -> None:
     model = scripted(monkeypatch, (1.0,) * 5, wrong=(2, 3, 3, 1, 0))
-    assert read(model, TimeGrid(5.0, 1, patience)).time == TimeGrid(5.0, 1).times(TIME)[expected]
+    assert score(model, TimeGrid(5.0, 1, patience)).time == TimeGrid(5.0, 1).times(TIME)[expected]
 
 
 def test_validation_does_not_train() -> None:
     model = small_blend(dropout=0.5)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    first, second = (read(model.train(), TimeGrid(2.0, 4)) for _ in range(2))
+    first, second = (score(model.train(), TimeGrid(2.0, 4)) for _ in range(2))
     assert first == second
     assert not model.training
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-def test_reading_is_that_of_the_scores_at_its_time() -> None:
+def test_score_is_that_of_the_outputs_at_its_time() -> None:
     model = small_blend()
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    reading = validate(model, inputs, TOY.y, TOY.split, horizon=TimeGrid(3.0, 4))
-    logits = predict(model, inputs, time=reading.time)[TOY.split.val]
-    assert accuracy(logits, TOY.y[TOY.split.val]) == reading.accuracy
+    found = validate(model, inputs, TOY.y, TOY.split, time_grid=TimeGrid(3.0, 4))
+    logits = predict(model, inputs, time=found.time)[TOY.split.val]
+    assert accuracy(logits, TOY.y[TOY.split.val]) == found.accuracy
     loss = torch.nn.functional.cross_entropy(logits, TOY.y[TOY.split.val])
-    assert float(loss) == pytest.approx(-reading.minus_loss, rel=1e-4)
+    assert float(loss) == pytest.approx(-found.minus_loss, rel=1e-4)
 
 
 @pytest.mark.parametrize("time", [0.5, 2.0, 5.0])
@@ -119,7 +119,7 @@ def test_accuracy_over_no_nodes_is_zero() -> None:
     assert accuracy(torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64)) == 0
 
 
-def test_horizon_looks_from_its_first_fraction_to_its_multiple_and_exactly_at_the_end() -> None:
+def test_time_grid_goes_from_a_fraction_to_a_multiple_of_the_terminal_time_and_contains_it() -> None:
     times = TimeGrid(3.0, 8).times(18.29)
     assert (len(times), times[0]) == (24, 18.29 / 8)
     assert times[-1] == pytest.approx(3 * 18.29)
@@ -127,11 +127,11 @@ def test_horizon_looks_from_its_first_fraction_to_its_multiple_and_exactly_at_th
     assert list(times) == sorted(set(times))
 
 
-def test_horizon_of_one_looks_at_the_end_alone() -> None:
+def test_time_grid_of_multiple_one_is_the_terminal_time() -> None:
     assert TimeGrid(1.0).times(4.0) == (4.0,)
 
 
-def test_horizon_looks_once_where_there_is_no_time() -> None:
+def test_model_without_time_is_evaluated_once() -> None:
     assert TimeGrid(3.0, 8).times(0.0) == (0.0,)
 
 
@@ -139,6 +139,6 @@ def test_horizon_looks_once_where_there_is_no_time() -> None:
     ("multiple", "resolution", "patience"),
     [(0.5, 1, 1), (float("nan"), 1, 1), (float("inf"), 1, 1), (1.0, 0, 1), (1.0, 1, 0)],
 )
-def test_horizon_that_looks_nowhere_is_refused(multiple: float, resolution: int, patience: int) -> None:
+def test_empty_time_grid_is_refused(multiple: float, resolution: int, patience: int) -> None:
     with pytest.raises(ValueError, match=rf"at least 1 and finite; got {multiple}, {resolution}, {patience}"):
         TimeGrid(multiple, resolution, patience)

@@ -49,7 +49,7 @@ from beltrami.position import (
     ReturnProbabilities,
 )
 from beltrami.train import Consistency, TimeGrid, Training, seeded
-from beltrami.train.fit import MakeOptimiser
+from beltrami.train.training import MakeOptimiser
 
 T = TypeVar("T")
 
@@ -163,11 +163,11 @@ def build_training(config: TrainConfig) -> Training:
         weight_decay=config.weight_decay,
         attention_decay=config.attention_decay,
         patience=config.patience,
-        horizon=TimeGrid(config.time_multiple, config.time_resolution, config.time_patience),
-        look_every=config.look_every,
-        average=config.average,
+        time_grid=TimeGrid(config.time_multiple, config.time_resolution, config.time_patience),
+        validate_every=config.look_every,
+        ema=config.average,
         self_training=config.adopt,
-        record=config.record,
+        cuda_graph=config.record,
         consistency=Consistency(config.consistency, config.passes, config.temperature, config.ramp),
     )
 

@@ -28,9 +28,10 @@ def training(epochs: int, *, title: str) -> Iterator[Callable[[Epoch], None]]:
         task = bar.add_task(title, total=epochs, state="")
 
         def show(epoch: Epoch) -> None:
+            (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
             state = (
-                f"loss {epoch.loss:.3f}  val {100 * epoch.val_accuracy:.1f}  best {100 * epoch.best.accuracy:.1f} "
-                f"at t = {epoch.best.time:.2f}  f {epoch.evaluations}"
+                f"loss {loss:.3f}  val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} "
+                f"at t = {best.time:.2f}  f {epoch.evaluations}"
             )
             bar.update(task, completed=epoch.number, state=state)
 

@@ -1,34 +1,43 @@
-"""Training: fit a model, read its accuracy along time, keep what was found."""
+"""Training: tasks, the training loop, callbacks, validation along the flow, and results."""
 
 from beltrami.data.file import write_atomically
-from beltrami.train.checkpoint import load_weights, save_weights
-from beltrami.train.crew import Crew
-from beltrami.train.fit import Epoch, Fit, Training, count_parameters
-from beltrami.train.loss_step import LossStep
-from beltrami.train.objective import Consistency, objective
+from beltrami.train.callback import Callback, Epoch, JSONLines, TensorBoard
+from beltrami.train.fitting import Fitting, fit, fit_many, start_fit, start_fit_many
+from beltrami.train.loop import Fit
+from beltrami.train.objective import Consistency, LossStep
 from beltrami.train.result import RunResult, versions
-from beltrami.train.rounds import fit, fit_many
-from beltrami.train.seed import seeded
 from beltrami.train.self_training import self_training_labels
-from beltrami.train.validation import TimeGrid, ValidationScore, accuracy, predict, read_test, validate
+from beltrami.train.task import Classification, MultiLabel, Regression, Task, accuracy, per_class_accuracy
+from beltrami.train.training import Training, count_parameters, seeded
+from beltrami.train.validation import TimeGrid, ValidationScore, predict, read_test, validate
+from beltrami.train.weights import load_weights, save_weights
 
 __all__ = [
     "fit",
     "fit_many",
-    "Crew",
-    "self_training_labels",
+    "start_fit",
+    "start_fit_many",
+    "Fitting",
     "Training",
     "Fit",
+    "Task",
+    "Classification",
+    "MultiLabel",
+    "Regression",
     "Epoch",
+    "Callback",
+    "JSONLines",
+    "TensorBoard",
     "Consistency",
-    "objective",
     "LossStep",
+    "self_training_labels",
     "TimeGrid",
     "ValidationScore",
-    "accuracy",
     "validate",
     "predict",
     "read_test",
+    "accuracy",
+    "per_class_accuracy",
     "count_parameters",
     "RunResult",
     "versions",

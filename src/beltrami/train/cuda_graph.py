@@ -1,4 +1,4 @@
-"""CUDA graphs: work recorded once and replayed without the host, which on small graphs is where the time goes."""
+"""CUDA graphs: work captured once and replayed without launches from the host, which dominate on small graphs."""
 
 import gc
 from collections.abc import Callable, Iterable, Iterator
@@ -7,27 +7,29 @@ from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
+from torch.optim import SGD, Optimizer
 
 from beltrami.model import Classifier
 from beltrami.scheme.base import warmup
+from beltrami.train.weights import ExponentialMovingAverage
 
 T = TypeVar("T")
-WARM_UP = 2  # runs before recording, in which libraries set themselves up and optimisers their state
+WARM_UP = 2  # calls before the capture, in which libraries and optimisers allocate their state
 
 
 class CapturedGraph(Generic[T]):
-    """A function of no arguments as a CUDA graph: each call replays its work on the tensors it was recorded with.
+    """A function without arguments as a CUDA graph: each call replays its work on the tensors of the capture.
 
-    What it returns is the same object every time, with new values in its tensors. Random numbers go on from call to
-    call as they would without the graph; running statistics and random state are as if recording had not happened.
+    Every call returns the same object, with new values in its tensors. Random numbers continue from call to call as
+    they would without the graph; running statistics and the random state are as if the capture had not happened.
 
     Args:
-        work: the function. It may not wait for the device, and shapes may not change between calls.
-        written: tensors besides its result that the work writes to, such as a model's buffers.
+        work: the function. It may not synchronise, and shapes may not change between calls.
+        written: tensors besides its result that it writes to, such as a model's buffers.
     """
 
     def __init__(self, work: Callable[[], T], written: Iterable[Tensor], device: torch.device) -> None:
-        self.work = work  # the graph reads tensors that the work may be the only one to hold
+        self.work = work  # keeps alive the tensors that the graph reads
         written = list(written)
         random = torch.cuda.get_rng_state(device)
         values = [tensor.detach().clone() for tensor in written]
@@ -38,7 +40,7 @@ class CapturedGraph(Generic[T]):
                 work()
         torch.cuda.current_stream(device).wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
-        with _no_collection(), torch.cuda.graph(self.graph):
+        with _no_garbage_collection(), torch.cuda.graph(self.graph):
             self.result = work()
         torch.cuda.set_rng_state(random, device)
         with torch.no_grad():
@@ -51,24 +53,24 @@ class CapturedGraph(Generic[T]):
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Nothing is freed by the way: an old graph that is cleared away while another is recorded ends the recording."""
-    was = gc.isenabled()
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep Python from freeing an old CUDA graph during a capture, which would end the capture."""
+    enabled = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if enabled:
             gc.enable()
 
 
-def replayed(work: Callable[[], T], *, device: torch.device, record: bool) -> Callable[[], T]:
-    """The work, recorded when it is first called if it is to be; it writes to nothing but its result."""
+def replayed(work: Callable[[], T], *, device: torch.device, capture: bool) -> Callable[[], T]:
+    """Return the work, with ``capture`` as a CUDA graph made at its first call; it may write to its result alone."""
     graph: list[CapturedGraph[T]] = []
 
     def run() -> T:
-        if not record:
+        if not capture:
             return work()
         if not graph:
             graph.append(CapturedGraph(work, (), device))
@@ -77,17 +79,93 @@ def replayed(work: Callable[[], T], *, device: torch.device, record: bool) -> Ca
     return run
 
 
-def to_record(model: Classifier, wanted: bool | None) -> bool:
-    """Whether steps of the model are recorded: as ``wanted``, refused where it cannot be; for None, where it can."""
-    if wanted and not capturable(model):
+def should_capture(model: Classifier, wanted: bool | None) -> bool:
+    """Return ``wanted``, or for None whether the model can be captured; refuse to capture a model that cannot be."""
+    possible = next(model.parameters()).device.type == "cuda" and not model.synchronises
+    if wanted and not possible:
         raise ValueError(
-            "`record` needs a model on a GPU with constant steps or Exponential, a mesh that stands still and no "
-            "running costs: leave it None, and what can be recorded is."
+            "`cuda_graph` needs a model on a GPU with constant steps or Exponential, a graph that stays the same and "
+            "no running costs: leave it None, and it is used where possible."
         )
-    return capturable(model) if wanted is None else wanted
+    return possible if wanted is None else wanted
 
 
-def capturable(model: Classifier) -> bool:
-    """Whether a step of the model never waits for the device, so that it can be recorded."""
-    on_gpu = next(model.parameters()).device.type == "cuda"
-    return on_gpu and not model.synchronises
+class OptimiserStep:
+    """Gradients, a step of the optimiser, a step of the moving average; as one CUDA graph with ``capture``.
+
+    An optimiser that cannot be captured (it has no ``capturable`` groups and is not plain SGD) steps after the graph.
+
+    Args:
+        compute_gradients: leaves gradients at the parameters and returns the loss or losses; it may not synchronise
+            where it is captured.
+        optimiser: of these parameters.
+        ema: their moving average, or None.
+        buffers: tensors besides the gradients that ``compute_gradients`` writes to.
+        capture: whether to capture, at the first call.
+    """
+
+    def __init__(
+        self,
+        compute_gradients: Callable[[], Tensor],
+        optimiser: Optimizer,
+        ema: ExponentialMovingAverage | None = None,
+        *,
+        buffers: Iterable[Tensor] = (),
+        capture: bool = False,
+    ) -> None:
+        self.compute_gradients, self.optimiser, self.ema = compute_gradients, optimiser, ema
+        self.buffers, self.capture = list(buffers), capture
+        self.optimiser_too = _is_capturable(optimiser)
+        self._graph: CapturedGraph[Tensor] | None = None
+        if capture and self.optimiser_too:
+            for group in optimiser.param_groups:
+                if "capturable" in group:
+                    group["capturable"] = True
+
+    def __call__(self, step: int) -> Tensor:
+        """Return the loss before the step, which is counted from 1."""
+        if self.ema is not None:
+            self.ema.begin(step)
+        if not self.capture:
+            return self._everything()
+        if self._graph is None:
+            self._graph = self._captured()
+        loss = self._graph()
+        if not self.optimiser_too:
+            self._update()
+        return loss
+
+    def _everything(self) -> Tensor:
+        loss = self.compute_gradients()
+        self._update()
+        return loss
+
+    def _update(self) -> None:
+        self.optimiser.step()
+        if self.ema is not None:
+            self.ema()
+
+    def _captured(self) -> CapturedGraph[Tensor]:
+        parameters: list[Tensor] = [p for group in self.optimiser.param_groups for p in group["params"]]
+        written = [*self.buffers]
+        if self.optimiser_too:
+            written += [*parameters, *self._state(), *(self.ema.tensors if self.ema is not None else ())]
+        known = {id(tensor): tensor for tensor in written}
+        work = self._everything if self.optimiser_too else self.compute_gradients
+        with torch.enable_grad():
+            graph = CapturedGraph(work, known.values(), parameters[0].device)
+        for tensor in self._state():
+            if id(tensor) not in known:  # made in the warm-up: the state of torch's optimisers begins at zero
+                tensor.zero_()
+        return graph
+
+    def _state(self) -> list[Tensor]:
+        states = self.optimiser.state.values()
+        return [value for state in states for value in state.values() if isinstance(value, Tensor)]
+
+
+def _is_capturable(optimiser: Optimizer) -> bool:
+    groups = optimiser.param_groups
+    if isinstance(optimiser, SGD):
+        return not any(group["momentum"] for group in groups)  # with momentum its first step differs from the others
+    return all("capturable" in group for group in groups)

@@ -1,17 +1,18 @@
-"""What training descends: cross-entropy of the labelled nodes, running costs, and agreement on all the others."""
+"""The training loss: the loss of labelled nodes, running costs, and consistency of several passes on all nodes."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from beltrami.model import Classifier, Inputs, Output
+from beltrami.model import Classifier, Inputs
+from beltrami.scheme import Stats
+from beltrami.train.task import Task
 
 
 @dataclass(frozen=True)
 class Consistency:
-    r"""Several passes with dropout should say the same of every node, labelled or not (Feng et al. 2020).
+    r"""Consistency of several passes with dropout, on labelled and unlabelled nodes (Feng et al. 2020).
 
     With :math:`p^{(k)}_i` the class probabilities of node i in pass k of K and :math:`\bar p_i` their mean,
 
@@ -21,11 +22,11 @@ class Consistency:
     The sharpened mean is a target: no gradient passes through it. No label enters.
 
     Args:
-        weight: w; 0 for cross-entropy alone.
-        passes: K; each costs a solve. With one, the node should be as sure as its own sharpened answer.
+        weight: w; 0 for none.
+        passes: K; each costs a solve. With one, the target is the node's own sharpened prediction.
         temperature: :math:`\tau` in (0, 1]; the smaller, the nearer the target is to one class.
-        ramp: epochs over which w rises from nothing. Before a model knows anything, its passes agree best on one class
-            for all nodes; with few classes it may stay there.
+        ramp: epochs over which w rises linearly from 0. An untrained model agrees best with itself by predicting one
+            class for all nodes, and with few classes it may stay there.
     """
 
     weight: float = 0.0
@@ -41,41 +42,50 @@ class Consistency:
             )
 
     def share(self, epoch: int) -> float:
-        """The part of w that counts in an epoch, counted from 1."""
+        """Return the part of w that counts in an epoch, counted from 1."""
         return min(1.0, epoch / self.ramp) if self.ramp else 1.0
 
-    def __call__(self, logits: Tensor) -> Tensor:
-        """(K, n, classes) -> the cost."""
-        p = logits.softmax(-1)
+    def __call__(self, p: Tensor) -> Tensor:
+        """Return the cost of class probabilities (K, n, classes)."""
         target = (p.detach().mean(0).log() / self.temperature).softmax(-1)
         return self.weight * (p - target).square().sum(-1).mean()
 
 
-@dataclass(frozen=True)
-class Objective:
-    """The loss of one step, and the passes that it came from."""
+class LossStep:
+    """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation.
 
-    loss: Tensor
-    outputs: list[Output]
-
-
-def objective(
-    model: Classifier,
-    inputs: Inputs,
-    nodes: Tensor,
-    y: Tensor,
-    consistency: Consistency,
-    *,
-    share: Tensor | float = 1.0,
-) -> Objective:
-    """The mean over passes of running costs and cross-entropy, plus the given share of consistency.
-
-    Shapes:
-        ``nodes`` (k,), those with labels; ``y`` (k,), their classes.
+    Args:
+        model: put into training mode at each call.
+        inputs: prepared.
+        y: targets of all nodes, (n, ...).
+        train: mask of the training nodes, (n,).
+        consistency: part of the loss.
+        task: kind of the targets.
     """
-    outputs = [model.run(inputs) for _ in range(consistency.passes)]
-    losses = [F.cross_entropy(output.logits[nodes], y) + output.cost for output in outputs]
-    loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
-    if consistency.weight:
-        loss = loss + share * consistency(torch.stack([output.logits for output in outputs]))
-    return Objective(loss, outputs)
+
+    def __init__(
+        self, model: Classifier, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency, task: Task
+    ) -> None:
+        self.model, self.inputs, self.consistency, self.task = model, inputs, consistency, task
+        self.nodes = train.nonzero()[:, 0]  # once, because counting a mask synchronises
+        self.y = y[self.nodes]
+        self.stats = Stats()
+        self.share = torch.ones((), device=y.device)  # a tensor, so that a CUDA graph reads its current value
+
+    def begin(self, epoch: int) -> None:
+        """Prepare the step of an epoch, counted from 1."""
+        self.share.fill_(self.consistency.share(epoch))
+
+    def __call__(self) -> Tensor:
+        """Return the loss: the mean over passes of the task's loss and running costs, plus the share of consistency."""
+        self.model.train()
+        self.model.zero_grad(set_to_none=True)
+        outputs = [self.model.run(self.inputs) for _ in range(self.consistency.passes)]
+        losses = [self.task.loss(each.logits[self.nodes], self.y, reduction="mean") + each.cost for each in outputs]
+        loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
+        if self.consistency.weight:
+            logits = torch.stack([output.logits for output in outputs])
+            loss = loss + self.share * self.consistency(self.task.probabilities(logits))
+        loss.backward()
+        self.stats = Stats.total(output.stats for output in outputs)
+        return loss.detach()

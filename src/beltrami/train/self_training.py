@@ -1,4 +1,4 @@
-"""Adoption: the nodes that a first fit is most certain of are labels of a second."""
+"""Self-training: the most certain predictions of a first round become labels of a second."""
 
 from dataclasses import replace
 
@@ -6,32 +6,33 @@ import torch
 from torch import Tensor
 
 from beltrami.data import Split
+from beltrami.train.task import Classification
 
 
 def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> tuple[Tensor, Split]:
-    r"""Labels and split with the most certain nodes of each class among those that train, by their predicted class.
+    r"""Return labels and split with the most certain nodes of each predicted class added to the training nodes.
 
     .. math:: S_c = \text{the } k \text{ largest } p_{ic} \text{ among } \{i \notin \text{train, val} :
         \mathrm{argmax}_{c'}\, p_{ic'} = c\}, \qquad p_i = \mathrm{softmax}\, \ell_i
 
-    No label but those of training nodes counts: whatever ``y`` holds at an adopted node is replaced by the prediction,
-    and such a node is no test node of the split that comes back. What is reported is still read on the split as it was.
+    The label of an added node is its prediction; its entry of ``y`` is not read. It is no test node of the new split;
+    results are still computed on the split as it was.
 
     Args:
-        logits: class scores of all nodes, of a fitted model.
+        logits: class scores of all nodes, of a trained model.
         y: classes.
-        split: which of them train and validate.
+        split: training and validation nodes.
         most: k, how many of each class; all there are where they are fewer.
 
     Shapes:
         ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
     """
-    certain, predicted = torch.softmax(logits, dim=1).max(1)
+    certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
     free = ~(split.train | split.val)
-    chosen = torch.zeros_like(free)
+    added = torch.zeros_like(free)
     for c in range(logits.shape[1]):
         nodes = (free & (predicted == c)).nonzero()[:, 0]
-        order = certain[nodes].argsort(descending=True, stable=True)
-        chosen[nodes[order[:most]]] = True
-    taught = replace(split, train=split.train | chosen, test=split.test & ~chosen)
-    return torch.where(chosen, predicted.to(y.dtype), y), taught
+        order = certainty[nodes].argsort(descending=True, stable=True)
+        added[nodes[order[:most]]] = True
+    wider = replace(split, train=split.train | added, test=split.test & ~added)
+    return torch.where(added, predicted.to(y.dtype), y), wider

@@ -113,12 +113,9 @@ def test_runs_together_are_timed_against_runs_alone(tiny: Facts, monkeypatch: py
     monkeypatch.setattr(ensemble_suite, "ALONE", {"cpu": 1})
     monkeypatch.setattr(ensemble_suite, "EPOCHS", {"cpu": 2})
     monkeypatch.setattr(ensemble_suite, "TURNS", 1)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     (row,) = bench("ensemble", sizes=["cora"]).rows
     together, alone = row["together_s_per_run"], row["alone_s_per_run"]
     assert row["alone_ratio"] == pytest.approx(alone / together, abs=0.01)
-    assert row["hundred_ratio"] == pytest.approx(100 * alone / (row["start_s"] + 100 * together), abs=0.01)
-    assert row["processes"] == 1
 
 
 def test_rivals_are_timed_as_they_come_and_compiled(tiny: Facts, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,8 @@ def training(name: str, accuracies: list[float], log: list[str], *, fails_at: in
             if number == fails_at:
                 raise SolverError(f"{name} broke down")
             log.append(f"{name}{number}")
-            on_epoch(Epoch(number, 0.0, accuracy, ValidationScore(accuracy, 0.0, 1.0), 0))
+            score = ValidationScore(accuracy, 0.0, 1.0)
+            on_epoch(Epoch(number, (0,), (0.0,), (score,), (score,), 0, len(accuracies)))
         log.append(f"{name} over")
         return Fit(ValidationScore(accuracies[-1] + 0.5, 0.0, 1.0), len(accuracies), len(accuracies), 0.0, Stats())
 

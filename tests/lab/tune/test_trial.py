@@ -35,7 +35,7 @@ def test_a_trial_is_the_mean_of_its_runs() -> None:
     for config in trial.configs():
         assert config.seed == config.data.split_seed
         best: list[float] = []
-        result, _ = run_config(config, on_epoch=lambda epoch, best=best: best.append(100 * epoch.best.accuracy))  # type: ignore[misc]
+        result, _ = run_config(config, on_epoch=lambda epoch, best=best: best.append(100 * epoch.best[0].accuracy))  # type: ignore[misc]
         epochs.append(best)
         found.append(result.val_accuracy)
     *during, last = reports(trial)

@@ -49,7 +49,9 @@ BASELINES: dict[str, Callable[[Frame], Baseline]] = {
     "gde": lambda frame: gde(frame, scheme=STEPS, time=1.0),
     "gode": lambda frame: gode(frame, scheme=STEPS, time=1.0),
 }
-TRAINING = Training(6, lambda groups: torch.optim.Adam(groups, lr=0.03), 1e-3, horizon=TimeGrid(1.0), look_every=1)
+TRAINING = Training(
+    6, lambda groups: torch.optim.Adam(groups, lr=0.03), 1e-3, time_grid=TimeGrid(1.0), validate_every=1
+)
 every_baseline = pytest.mark.parametrize("name", BASELINES)
 
 
@@ -133,7 +135,7 @@ def test_competitor_learns_the_toy(name: str) -> None:
     model, losses = made(name, replace(FRAME, input_dropout=0.0, dropout=0.0)), list[float]()
     inputs = model.prepare(TOY.x.double(), TOY.edge_index)
     training = replace(TRAINING, epochs=40)
-    found = fit(model, inputs, TOY.y, TOY.split, training, on_epoch=lambda epoch: losses.append(epoch.loss))
+    found = fit(model, inputs, TOY.y, TOY.split, training, callbacks=[lambda epoch: losses.append(epoch.losses[0])])
     assert losses[-1] < 0.2 * losses[0]
     assert found.best.accuracy == 1
     right = predict(model, inputs, time=found.best.time).argmax(-1) == TOY.y

@@ -13,7 +13,7 @@ from beltrami.data import Split
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.lab.bench.report import Measurement
 from beltrami.model import BLEND, Inputs
-from beltrami.train import Crew, Training, fit, fit_many, seeded
+from beltrami.train import Training, fit, fit_many, seeded
 
 RUNS = {"cuda": 100, "cpu": 8}
 ALONE = {"cuda": 3, "cpu": 1}  # how many are trained one after the other, to know what all would take
@@ -44,30 +44,16 @@ def _by_launches(case: BenchProblem, config: RunConfig) -> Measurement:
 
 
 def _by_processes(case: BenchProblem, config: RunConfig) -> Measurement:
-    """A crew on all cores, beside runs one after the other on as many threads.
-
-    The ratio is that of a crew at work; the last is of a hundred runs with the seconds it takes to start one. Medians.
-    """
-    start = time.perf_counter()
-    with Crew() as crew:
-        short = replace(config, train=replace(config.train, epochs=1))
-        _seconds(case, short, crew.size, crew.fit_many, warm=False)
-        started = time.perf_counter() - start
-        turns = [
-            (
-                _seconds(case, config, RUNS["cpu"], crew.fit_many, warm=False),
-                _seconds(case, config, ALONE["cpu"], _fit_each),
-            )
-            for _ in range(TURNS)
-        ]
+    """One program on a CPU, beside runs one after the other. Medians."""
+    turns = [
+        (_seconds(case, config, RUNS["cpu"], fit_many), _seconds(case, config, ALONE["cpu"], _fit_each))
+        for _ in range(TURNS)
+    ]
     together, alone = (median(taken) for taken in zip(*turns, strict=True))
     return {
-        "processes": crew.size,
-        "start_s": started,
         "together_s_per_run": together,
         "alone_s_per_run": alone,
         "alone_ratio": round(median(alone / together for together, alone in turns), 2),
-        "hundred_ratio": round(100 * alone / (started + 100 * together), 2),
     }
 
 
@@ -78,7 +64,7 @@ def _seconds(
     case: BenchProblem, config: RunConfig, runs: int, train: Together, *, record: bool | None = None, warm: bool = True
 ) -> float:
     """Of one run, the mean over ``runs``; to warm up, a first, short one is made that does not count."""
-    training = replace(build_training(config.train), record=record)
+    training = replace(build_training(config.train), cuda_graph=record)
     for attempt in (replace(training, epochs=2), training) if warm else (training,):
         made = [_fresh(case, config, seed) for seed in range(runs)]
         splits = [_split(case, seed) for seed in range(runs)]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from beltrami.train.update import Update
+from beltrami.train.cuda_graph import OptimiserStep
 
 
 class GAT(nn.Module):
@@ -67,7 +67,9 @@ def gat_step(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: 
 
 def gat_recorded(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
     """The same step as a CUDA graph, of a model that adds no loops: to do so is to wait for the device."""
-    update = Update(gat_descent(model, x, edge_index, y, train.nonzero()[:, 0]), gat_optimiser(model), record=True)
+    update = OptimiserStep(
+        gat_descent(model, x, edge_index, y, train.nonzero()[:, 0]), gat_optimiser(model), capture=True
+    )
     return lambda: update(1)
 
 

@@ -51,8 +51,8 @@ class _Operation:
 
         device = gradient.device
         return {
-            "forward": replayed(forward, device=device, record=record),
-            "both": replayed(both, device=device, record=record),
+            "forward": replayed(forward, device=device, capture=record),
+            "both": replayed(both, device=device, capture=record),
         }
 
 

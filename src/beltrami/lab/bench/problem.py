@@ -13,10 +13,8 @@ from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import BLEND, Inputs
 from beltrami.run import sparse_where_it_pays
-from beltrami.train import LossStep, seeded
-from beltrami.train.cuda_graph import replayed, to_record
-from beltrami.train.fit import parameter_groups
-from beltrami.train.update import Update
+from beltrami.train import Classification, LossStep, seeded
+from beltrami.train.cuda_graph import OptimiserStep, replayed, should_capture
 
 SIZES = ("cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", "ogbn-arxiv")
 PER_CLASS = 20
@@ -79,9 +77,10 @@ class BenchProblem:
         """One step of training: forward, backward and the optimiser; ``record`` as ``Training`` has it."""
         model, inputs = self.model(config)
         training = build_training(config.train)
-        descent = LossStep(model, inputs, self.dataset.y, self.train, training.consistency)
-        optimiser = training.optimiser(parameter_groups(model, training))
-        update = Update(descent, optimiser, buffers=model.buffers(), record=to_record(model, record))
+        task = Classification(model.num_classes)
+        loss_step = LossStep(model, inputs, self.dataset.y, self.train, training.consistency, task)
+        optimiser = training.make_optimiser(dict(model.named_parameters()))
+        update = OptimiserStep(loss_step, optimiser, buffers=model.buffers(), capture=should_capture(model, record))
         return lambda: update(1)
 
     def inference(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
@@ -93,7 +92,7 @@ class BenchProblem:
             model.eval()
             return model.run(inputs).logits
 
-        return replayed(infer, device=self.edges.device, record=to_record(model, record))
+        return replayed(infer, device=self.edges.device, capture=should_capture(model, record))
 
 
 def settings(name: str) -> RunConfig:

@@ -158,7 +158,7 @@ def _gat_recorded(case: BenchProblem) -> Work:
 
 def _gat_recorded_inference(case: BenchProblem) -> Work:
     bare = gat_inference(_gat(case, loops=False), case.dataset.x, _with_loops(case))
-    return replayed(bare, device=case.edges.device, record=True)
+    return replayed(bare, device=case.edges.device, capture=True)
 
 
 def _with_loops(case: BenchProblem) -> Tensor:

@@ -73,7 +73,7 @@ class Follow(Work):
         result, model = run_config(config, problem=problem, on_epoch=lambda epoch: on_epoch(epoch.number, 1))
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
         y, val = problem.dataset.y, problem.split.val
-        times = build_training(config.train).horizon.times(config.scheme.time)
+        times = build_training(config.train).time_grid.times(config.scheme.time)
         along = [[t, 100 * accuracy(predict(model, inputs, time=t)[val], y[val])] for t in times]
         return Done(asdict(result), {"along": along})
 

@@ -73,7 +73,7 @@ class _Turn:
             self._back.release()
 
     def _told(self, epoch: Epoch) -> None:
-        self.best = epoch.best
+        (self.best,) = epoch.best
         self._back.release()
         self._wait()
 

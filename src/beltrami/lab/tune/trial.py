@@ -95,7 +95,7 @@ def _run(config: RunConfig, problem: Problem) -> Run:
     y, training = without_test_labels(problem.dataset.y, problem.split), build_training(config.train)
 
     def run(on_epoch: Callable[[Epoch], None]) -> Fit:
-        return fit(model, inputs, y, problem.split, training, on_epoch=on_epoch)
+        return fit(model, inputs, y, problem.split, training, callbacks=[on_epoch])
 
     return run
 

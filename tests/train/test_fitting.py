@@ -1,6 +1,7 @@
-"""fit learns what can be learned, keeps the best epoch, repeats itself bit by bit, and never sees a test label."""
+"""fit learns, keeps the best epoch, repeats to the bit and never reads a test label; Fitting is its iterator."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +12,24 @@ from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.flow import Kinetic
 from beltrami.model import BLEND
-from beltrami.train import Epoch, Fit, TimeGrid, Training, count_parameters, fit, predict, read_test, seeded, validate
-from beltrami.train.fit import parameter_groups
+from beltrami.train import (
+    Consistency,
+    Epoch,
+    Fit,
+    MultiLabel,
+    Regression,
+    Task,
+    TimeGrid,
+    Training,
+    count_parameters,
+    fit,
+    predict,
+    read_test,
+    seeded,
+    start_fit,
+    start_fit_many,
+    validate,
+)
 
 TOY = two_cliques()
 AT_END = TimeGrid(multiple=1.0)
@@ -24,7 +41,7 @@ def adam(groups: list[dict[str, object]]) -> torch.optim.Optimizer:
 
 
 def still(groups: list[dict[str, object]]) -> torch.optim.Optimizer:
-    """An optimiser that stays where it is."""
+    """An optimiser that changes nothing."""
     return torch.optim.SGD(groups, lr=0.0)
 
 
@@ -37,7 +54,7 @@ def fitted(
     log: list[Epoch] | None = None,
 ) -> Fit:
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    return fit(model, inputs, y, split, training, on_epoch=None if log is None else log.append)
+    return fit(model, inputs, y, split, training, callbacks=() if log is None else (log.append,))
 
 
 def weights_of(model: BLEND) -> dict[str, Tensor]:
@@ -51,28 +68,29 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 @pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "live"])
 def test_two_cliques_are_learned_from_two_labels_each(frozen: bool) -> None:
     model, log = small_blend(frozen=frozen), list[Epoch]()
-    found = fitted(model, Training(20, adam, horizon=TimeGrid(2.0, 4)), log=log)
-    assert log[-1].loss < 0.5 * log[0].loss
+    found = fitted(model, Training(20, adam, time_grid=TimeGrid(2.0, 4)), log=log)
+    assert log[-1].losses[0] < 0.5 * log[0].losses[0]
     logits = predict(model, model.prepare(TOY.x, TOY.edge_index), time=found.best.time)
     assert found.best.accuracy == 1
     assert read_test(logits, TOY.y, TOY.split) == 1
 
 
-def test_each_epoch_is_told_with_what_is_known_after_it() -> None:
+def test_callback_hears_of_every_epoch() -> None:
     log: list[Epoch] = []
-    found = fitted(small_blend(), Training(7, adam, horizon=TimeGrid(2.0, 4), look_every=3), log=log)
+    found = fitted(small_blend(), Training(7, adam, time_grid=TimeGrid(2.0, 4), validate_every=3), log=log)
     assert [epoch.number for epoch in log] == list(range(1, 8))
-    assert all(0 <= epoch.val_accuracy <= epoch.best.accuracy <= 1 for epoch in log)
+    assert all(0 <= epoch.scores[0].accuracy <= epoch.best[0].accuracy <= 1 for epoch in log)
+    assert {(epoch.runs, epoch.most_epochs, epoch.going) for epoch in log} == {((0,), 7, 1)}
     assert [epoch.best for epoch in log] == sorted(epoch.best for epoch in log)
     assert [epoch.evaluations for epoch in log] == [16 * k for k in range(1, 8)]  # four steps of RK4 an epoch
     assert (found.epochs, found.stats.evaluations) == (7, 7 * 16)
-    assert found.best >= log[-1].best
+    assert found.best >= log[-1].best[0]
     assert found.seconds > 0
 
 
 def test_training_stops_when_validation_has_not_improved_for_the_patience() -> None:
     log: list[Epoch] = []
-    found = fitted(small_blend(), Training(50, still, patience=4, horizon=AT_END), log=log)
+    found = fitted(small_blend(), Training(50, still, patience=4, time_grid=AT_END), log=log)
     assert (found.best_epoch, found.epochs, len(log)) == (1, 5, 5)
 
 
@@ -86,19 +104,19 @@ def test_model_holds_the_weights_of_the_best_epoch() -> None:
             model.xi.linear.bias.data.neg_()
 
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    training = Training(6, adam, horizon=AT_END)
-    found = fit(model, inputs, TOY.y, TOY.split, training, on_epoch=spoil_after_the_fourth)
+    training = Training(6, adam, time_grid=AT_END)
+    found = fit(model, inputs, TOY.y, TOY.split, training, callbacks=[spoil_after_the_fourth])
     assert 1 <= found.best_epoch <= 4
     assert found.epochs == 6
     assert same(weights_of(model), seen[found.best_epoch])
     assert not same(weights_of(model), seen[6])
 
 
-def test_averaging_keeps_the_running_average_of_the_weights() -> None:
+def test_moving_average_of_the_weights_is_kept() -> None:
     model, seen = small_blend(batch_norm=True), list[dict[str, Tensor]]()
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    training = Training(5, adam, horizon=AT_END, average=0.75)
-    found = fit(model, inputs, TOY.y, TOY.split, training, on_epoch=lambda epoch: seen.append(weights_of(model)))
+    training = Training(5, adam, time_grid=AT_END, ema=0.75)
+    found = fit(model, inputs, TOY.y, TOY.split, training, callbacks=[lambda epoch: seen.append(weights_of(model))])
     for name, parameter in model.named_parameters():
         expected = seen[0][name]
         for weights in seen[1 : found.best_epoch]:
@@ -108,40 +126,40 @@ def test_averaging_keeps_the_running_average_of_the_weights() -> None:
     assert not torch.allclose(model.psi.linear.weight, seen[found.best_epoch - 1]["psi.linear.weight"], atol=1e-4)
 
 
-@pytest.mark.parametrize("average", [-0.1, 1.0, float("nan")])
-def test_average_outside_its_range_is_refused(average: float) -> None:
-    with pytest.raises(ValueError, match=r"Training needs `average` at least 0 and below 1; got"):
-        Training(1, adam, average=average)
+@pytest.mark.parametrize("decay", [-0.1, 1.0, float("nan")])
+def test_moving_average_outside_its_range_is_refused(decay: float) -> None:
+    with pytest.raises(ValueError, match=r"Training needs `ema` at least 0 and below 1; got"):
+        Training(1, adam, ema=decay)
 
 
 def test_every_epoch_trains_with_dropout() -> None:
     log: list[Epoch] = []
     with seeded(0):
-        fitted(small_blend(dropout=0.5), Training(4, still, horizon=AT_END), log=log)
-    assert len({epoch.loss for epoch in log}) == 4
-    assert len({epoch.val_accuracy for epoch in log}) == 1
+        fitted(small_blend(dropout=0.5), Training(4, still, time_grid=AT_END), log=log)
+    assert len({epoch.losses for epoch in log}) == 4
+    assert len({epoch.scores for epoch in log}) == 1
 
 
-def test_terminal_time_is_chosen_along_the_horizon_of_the_weights_kept() -> None:
-    model, horizon = small_blend(), TimeGrid(3.0, 4)
-    found = fitted(model, Training(3, adam, horizon=horizon, look_every=50))
+def test_terminal_time_is_chosen_along_the_grid_at_the_weights_kept() -> None:
+    model, time_grid = small_blend(), TimeGrid(3.0, 4)
+    found = fitted(model, Training(3, adam, time_grid=time_grid, validate_every=50))
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    assert found.best == validate(model, inputs, TOY.y, TOY.split, horizon=horizon)
-    assert found.best > validate(model, inputs, TOY.y, TOY.split, horizon=AT_END)
+    assert found.best == validate(model, inputs, TOY.y, TOY.split, time_grid=time_grid)
+    assert found.best > validate(model, inputs, TOY.y, TOY.split, time_grid=AT_END)
 
 
 def test_running_costs_enter_the_loss() -> None:
     plain, costed = list[Epoch](), list[Epoch]()
-    fitted(small_blend(), Training(1, adam, horizon=AT_END), log=plain)
-    fitted(small_blend(costs=[Kinetic(10.0)]), Training(1, adam, horizon=AT_END), log=costed)
-    assert costed[0].loss > plain[0].loss + 0.01
+    fitted(small_blend(), Training(1, adam, time_grid=AT_END), log=plain)
+    fitted(small_blend(costs=[Kinetic(10.0)]), Training(1, adam, time_grid=AT_END), log=costed)
+    assert costed[0].losses[0] > plain[0].losses[0] + 0.01
 
 
 def test_attention_decay_reaches_the_diffusivity_alone() -> None:
     model = small_blend()
     training = Training(1, adam, weight_decay=0.0, attention_decay=0.5)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    optimiser = torch.optim.SGD(parameter_groups(model, training), lr=1.0)
+    optimiser = torch.optim.SGD(training.parameter_groups(dict(model.named_parameters())), lr=1.0)
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimiser.step()
@@ -153,7 +171,8 @@ def test_attention_decay_reaches_the_diffusivity_alone() -> None:
 
 def test_weight_decay_reaches_all_else_and_every_parameter_is_in_one_group() -> None:
     model = small_blend(positions=True, batch_norm=True)
-    others, attention = parameter_groups(model, Training(1, adam, weight_decay=0.3, attention_decay=0.7))
+    training = Training(1, adam, weight_decay=0.3, attention_decay=0.7)
+    others, attention = training.parameter_groups(dict(model.named_parameters()))
     assert (others["weight_decay"], attention["weight_decay"]) == (0.3, 0.7)
     grouped = [id(parameter) for parameter in (*others["params"], *attention["params"])]
     assert sorted(grouped) == sorted(id(parameter) for parameter in model.parameters())
@@ -189,13 +208,13 @@ def test_seeded_block_leaves_the_callers_random_state_as_it_was() -> None:
         assert torch.equal(torch.rand(3), first)
 
 
-@pytest.mark.parametrize("wrong", [0, 1, -1, 1000])
+@pytest.mark.parametrize("wrong", [-1, 1])
 def test_labels_of_test_nodes_are_not_read(wrong: int) -> None:
     spoilt = torch.where(TOY.split.test, torch.tensor(wrong), TOY.y)
     results = []
     for y in (TOY.y, spoilt):
         model = small_blend()
-        found = fitted(model, Training(5, adam, horizon=TimeGrid(2.0, 4)), y=y)
+        found = fitted(model, Training(5, adam, time_grid=TimeGrid(2.0, 4)), y=y)
         results.append((replace(found, seconds=0.0), weights_of(model)))
     assert results[0][0] == results[1][0]
     assert same(results[0][1], results[1][1])
@@ -206,8 +225,8 @@ def test_labels_of_validation_nodes_do_not_train() -> None:
     losses = []
     for y in (TOY.y, spoilt):
         log: list[Epoch] = []
-        fitted(small_blend(), Training(5, adam, horizon=AT_END), y=y, log=log)
-        losses.append([epoch.loss for epoch in log])
+        fitted(small_blend(), Training(5, adam, time_grid=AT_END), y=y, log=log)
+        losses.append([epoch.losses for epoch in log])
     assert losses[0] == losses[1]
 
 
@@ -229,21 +248,21 @@ def test_labels_for_another_number_of_nodes_are_refused() -> None:
 
 @pytest.mark.parametrize("node", [0, 3], ids=["training", "validation"])
 @pytest.mark.parametrize("label", [-1, 2])
-def test_class_the_model_does_not_know_is_refused(node: int, label: int) -> None:
+def test_class_outside_the_models_range_is_refused(node: int, label: int) -> None:
     y = TOY.y.clone()
     y[node] = label
     with pytest.raises(ValueError, match=rf"`y` holds class {label} at a training or validation node"):
         fitted(small_blend(), Training(1, adam), y=y)
 
 
-def test_loss_that_is_no_number_is_a_solver_error() -> None:
+def test_loss_that_is_not_finite_is_a_solver_error() -> None:
     model = small_blend()
     model.xi.linear.bias.data[0] = torch.inf
     with pytest.raises(SolverError, match=r"the loss became (nan|inf) in epoch 1: try a smaller learning rate"):
         fitted(model, Training(3, adam))
 
 
-def test_weights_that_are_no_numbers_are_a_solver_error() -> None:
+def test_weights_that_are_not_finite_are_a_solver_error() -> None:
     def exploding(groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         return torch.optim.SGD(groups, lr=torch.tensor(torch.inf))
 
@@ -251,12 +270,10 @@ def test_weights_that_are_no_numbers_are_a_solver_error() -> None:
         fitted(small_blend(), Training(3, exploding))
 
 
-@pytest.mark.parametrize(
-    ("epochs", "patience", "look_every"), [(0, 1, 1), (1, 0, 1), (1, 1, 0)], ids=["epochs", "patience", "look_every"]
-)
-def test_training_without_epochs_patience_or_looks_is_refused(epochs: int, patience: int, look_every: int) -> None:
-    with pytest.raises(ValueError, match=rf"at least 1; got {epochs}, {patience}, {look_every}"):
-        Training(epochs, adam, patience=patience, look_every=look_every)
+@pytest.mark.parametrize(("epochs", "patience", "validate_every"), [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_training_settings_below_one_are_refused(epochs: int, patience: int, validate_every: int) -> None:
+    with pytest.raises(ValueError, match=rf"at least 1; got {epochs}, {patience}, {validate_every}"):
+        Training(epochs, adam, patience=patience, validate_every=validate_every)
 
 
 @pytest.mark.parametrize(("weight_decay", "attention_decay"), [(-1.0, 0.0), (0.0, -1.0)])
@@ -265,9 +282,75 @@ def test_negative_decay_is_refused(weight_decay: float, attention_decay: float) 
         Training(1, adam, weight_decay=weight_decay, attention_decay=attention_decay)
 
 
-def test_parameters_that_do_not_learn_are_not_counted() -> None:
+def test_frozen_parameters_are_not_counted() -> None:
     model = small_blend()
     everything = count_parameters(model.parameters())
     assert everything == sum(parameter.numel() for parameter in model.parameters())
     model.xi.linear.weight.requires_grad_(False)
     assert count_parameters(model.parameters()) == everything - model.xi.linear.weight.numel()
+
+
+def test_fitting_is_the_fit_epoch_by_epoch() -> None:
+    training, log = Training(5, adam, time_grid=TimeGrid(2.0, 4), validate_every=2, self_training=2), list[Epoch]()
+    model, other = small_blend(dropout=0.3), small_blend(dropout=0.3)
+    expected = fitted(model, training, log=log)
+    fitting = start_fit(other, other.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, training)
+    assert list(fitting) == log
+    assert len(log) == 10
+    assert replace(fitting.result, seconds=0.0) == replace(expected, seconds=0.0)
+    assert same(weights_of(model), weights_of(other))
+
+
+@pytest.mark.parametrize("number", [0, 3, 7], ids=["at once", "first round", "second round"])
+def test_stopped_fitting_keeps_the_best_epoch_so_far(number: int) -> None:
+    model, seen = small_blend(), dict[int, dict[str, Tensor]]()
+    training = Training(5, adam, time_grid=AT_END, self_training=2)
+    fitting = start_fit(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, training)
+    with pytest.raises(RuntimeError, match=r"the training has not ended: iterate to its end, or call `stop\(\)`"):
+        _ = fitting.result
+    before = weights_of(model)
+    for _ in range(number):
+        epoch = next(fitting)
+        seen[epoch.number] = weights_of(model)
+    fitting.stop()
+    assert list(fitting) == []
+    assert fitting.result.epochs == number
+    assert same(weights_of(model), seen[fitting.result.best_epoch] if number else before)
+
+
+def test_trainings_can_take_turns() -> None:
+    training = Training(4, adam, time_grid=AT_END)
+    models = [small_blend(dropout=0.3) for _ in range(2)]
+    inputs = models[0].prepare(TOY.x, TOY.edge_index)
+    turns = [start_fit(model, inputs, TOY.y, TOY.split, training) for model in models]
+    pairs = list(zip(*turns, strict=True))
+    assert [one for one, _ in pairs] == [other for _, other in pairs]
+    assert same(*(weights_of(model) for model in models))
+    assert [replace(each.result, seconds=0.0) for each in turns] == [
+        replace(fitted(small_blend(dropout=0.3), training), seconds=0.0)
+    ] * 2
+
+
+def test_result_of_many_runs_is_a_list() -> None:
+    models = [small_blend() for _ in range(2)]
+    inputs = models[0].prepare(TOY.x, TOY.edge_index)
+    fitting = start_fit_many(models, inputs, TOY.y, [TOY.split] * 2, Training(2, adam, time_grid=AT_END))
+    assert [epoch.runs for epoch in fitting] == [(0, 1), (0, 1)]
+    assert len(fitting.results) == 2
+    with pytest.raises(ValueError, match=r"`result` is for one run; there are 2: use `results`"):
+        _ = fitting.result
+
+
+@pytest.mark.parametrize("task", [Regression(2), MultiLabel(2)], ids=str)
+@pytest.mark.parametrize("change", [{"self_training": 1}, {"consistency": Consistency(1.0)}], ids=str)
+def test_settings_for_classes_are_refused_for_other_tasks(task: Task, change: dict[str, Any]) -> None:
+    model = small_blend()
+    inputs, y = model.prepare(TOY.x, TOY.edge_index), torch.nn.functional.one_hot(TOY.y).float()
+    with pytest.raises(ValueError, match=r"need a task with one class per node; got (Regression|MultiLabel)"):
+        fit(model, inputs, y, TOY.split, Training(1, adam, **change), task=task)
+
+
+def test_task_with_another_number_of_outputs_is_refused() -> None:
+    model = small_blend()
+    with pytest.raises(ValueError, match=r"Regression\(num_targets=3\) needs a model with 3 outputs; this one has 2"):
+        start_fit(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, Training(1, adam), Regression(3))

@@ -1,0 +1,124 @@
+"""Callbacks: what happens after each epoch, of one run or of many."""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any
+
+from beltrami.train.validation import ValidationScore
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The state of training after an epoch.
+
+    Args:
+        number: of the epoch, from 1, counted through both rounds of self-training.
+        runs: indices of the runs that took part; the next three go with them.
+        losses: training losses before the step.
+        scores: validation scores after it.
+        best: the best scores so far, in this round of self-training.
+        evaluations: of the vector field so far, forward, of all runs.
+        most_epochs: how many epochs there can be.
+        going: how many runs early stopping has not ended.
+    """
+
+    number: int
+    runs: tuple[int, ...]
+    losses: tuple[float, ...]
+    scores: tuple[ValidationScore, ...]
+    best: tuple[ValidationScore, ...]
+    evaluations: int
+    most_epochs: int
+    going: int = 0
+
+
+class Callback(ABC):
+    """An object that hears of every epoch."""
+
+    @abstractmethod
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Act on an epoch; an exception ends the training."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files and displays; called once training has ended, by an error as well."""
+
+
+AnyCallback = Callback | Callable[[Epoch], object]
+
+
+class JSONLines(Callback):
+    """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins.
+
+    Fields: ``epoch``, ``run``, ``loss``, ``metric``, ``val_loss``, ``time``, ``best_metric``, ``best_time``,
+    ``evaluations``; numbers that are not finite are null.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._file: IO[str] | None = None
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("w")
+        for run, values in _by_run(epoch):
+            line = {"epoch": epoch.number, "run": run, **values, "evaluations": epoch.evaluations}
+            self._file.write(json.dumps(line, allow_nan=False) + "\n")
+        self._file.flush()  # so that others can follow the training
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class TensorBoard(Callback):
+    """Writes scalars for TensorBoard, by ``tensorboard`` or ``tensorboardX``; each run has a folder ``run-<index>``."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._make_writer = _summary_writer()
+        self._writers: dict[int, Any] = {}
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        for run, values in _by_run(epoch):
+            if run not in self._writers:
+                self._writers[run] = self._make_writer(str(self.folder / f"run-{run}"))
+            for name, value in values.items():
+                if value is not None:
+                    self._writers[run].add_scalar(name, value, epoch.number)
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+
+def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
+    """Yield each run with its numbers by name."""
+    for run, loss, score, best in zip(epoch.runs, epoch.losses, epoch.scores, epoch.best, strict=True):
+        values = {
+            "loss": loss,
+            "metric": score.metric,
+            "val_loss": -score.minus_loss,
+            "time": score.time,
+            "best_metric": best.metric,
+            "best_time": best.time,
+        }
+        yield run, {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _summary_writer() -> Callable[[str], Any]:
+    """Return the class that writes TensorBoard's files."""
+    for module in ("torch.utils.tensorboard", "tensorboardX"):
+        with suppress(ImportError):
+            writer: Callable[[str], Any] = import_module(module).SummaryWriter
+            return writer
+    raise ImportError("TensorBoard logs need the package tensorboard: run `pip install tensorboard`.")

@@ -1,0 +1,138 @@
+"""The training loop: epochs of a program, early stopping by validation, and the result of each run."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from beltrami.errors import SolverError
+from beltrami.scheme import Stats
+from beltrami.train.callback import Epoch
+from beltrami.train.program import Program
+from beltrami.train.training import Training
+from beltrami.train.validation import AT_END, ValidationScore
+
+ADVICE = "try a smaller learning rate or a shorter time."
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The result of training; the model itself holds the weights of the best epoch.
+
+    Args:
+        best: the best validation score, at the terminal time to use.
+        best_epoch: the epoch of it. With self-training, epochs are counted through both rounds.
+        epochs: how many were trained.
+        seconds: wall time; of runs trained together, the share of one.
+        stats: what the solves cost.
+    """
+
+    best: ValidationScore
+    best_epoch: int
+    epochs: int
+    seconds: float
+    stats: Stats
+
+    def then(self, other: "Fit") -> "Fit":
+        """Return the fit of a later round with the epochs, time and cost of this one added."""
+        return Fit(
+            other.best,
+            self.epochs + other.best_epoch,
+            self.epochs + other.epochs,
+            self.seconds + other.seconds,
+            Stats.total((self.stats, other.stats)),
+        )
+
+
+@dataclass
+class _Run:
+    """The state of one run."""
+
+    best: ValidationScore = field(default_factory=lambda: ValidationScore(-math.inf, -math.inf, 0.0))
+    best_epoch: int = 0
+    epochs: int = 0
+    stats: Stats = field(default_factory=Stats)
+    error: SolverError | None = None
+    going: bool = True
+
+
+class Loop:
+    """Trains the runs of a program: an iterator of epochs.
+
+    Each epoch is a gradient step and a validation. A run ends when its validation score has not improved for
+    ``training.patience`` epochs, or when its loss is not finite; the loop ends with the last run.
+    """
+
+    def __init__(self, program: Program, training: Training) -> None:
+        self.program, self.training = program, training
+        self._runs = [_Run() for _ in program.runs]
+        self._seconds = 0.0
+
+    def __iter__(self) -> Iterator[Epoch]:
+        for number in range(1, self.training.epochs + 1):
+            start = time.perf_counter()
+            epoch = self._epoch(number)
+            self._seconds += time.perf_counter() - start
+            if epoch is None:
+                return
+            yield epoch
+            if not epoch.going:
+                return
+
+    def finish(self) -> list[Fit | SolverError]:
+        """Give the models their best weights, choose their terminal times, and return the result of each run."""
+        start = time.perf_counter()
+        self.program.restore_best()
+        if any(run.error is None for run in self._runs):
+            for run, score in zip(self._runs, self.program.validate_best(), strict=True):
+                run.best = max(run.best, score)
+        seconds = (self._seconds + time.perf_counter() - start) / len(self._runs)
+        return [run.error or Fit(run.best, run.best_epoch, run.epochs, seconds, run.stats) for run in self._runs]
+
+    def _epoch(self, number: int) -> Epoch | None:
+        """Train an epoch; None if no run survived its step."""
+        self.program.drop_all_but(list(self._going()))
+        try:
+            losses = self._step(number)
+            active = self._going()
+            if not active:
+                return None
+            whole_grid = number % self.training.validate_every == 0 or number == self.training.epochs
+            scores = self.program.validate(self.training.time_grid if whole_grid else AT_END)
+        except ValueError as error:  # inputs were checked before: a state that is not finite comes from the weights
+            if all(bool(torch.isfinite(parameter).all()) for parameter in self.program.parameters):
+                raise
+            raise SolverError(f"the weights became NaN or infinite in epoch {number}: {ADVICE}") from error
+        improved = [row for row, run in active.items() if scores[row] > run.best]
+        for row in improved:
+            active[row].best, active[row].best_epoch = scores[row], number
+        self.program.keep_best(improved)
+        for run in active.values():
+            run.going = number - run.best_epoch < self.training.patience
+        return Epoch(
+            number,
+            runs=tuple(self.program.runs[row] for row in active),
+            losses=tuple(losses[row] for row in active),
+            scores=tuple(scores[row] for row in active),
+            best=tuple(run.best for run in active.values()),
+            evaluations=sum(run.stats.evaluations for run in self._runs),
+            most_epochs=self.training.most_epochs,
+            going=len(self._going()),
+        )
+
+    def _step(self, number: int) -> list[float]:
+        """Take a gradient step and return the losses; a run whose loss is not finite ends."""
+        losses = self.program.step(number)
+        for row, run in self._going().items():
+            run.epochs = number
+            run.stats.add(self.program.stats)
+            if not math.isfinite(losses[row]):
+                run.going = False
+                run.error = SolverError(f"the loss became {losses[row]} in epoch {number}: {ADVICE}")
+        return losses
+
+    def _going(self) -> dict[int, _Run]:
+        """Return the runs that have not ended, by their rows."""
+        return {row: self._runs[run] for row, run in enumerate(self.program.runs) if self._runs[run].going}

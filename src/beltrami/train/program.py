@@ -1,0 +1,115 @@
+"""Programs: what the training loop runs in an epoch, for one model or for many."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from torch import Tensor
+
+from beltrami.data import Split
+from beltrami.model import Classifier, Inputs
+from beltrami.scheme import Stats
+from beltrami.train.cuda_graph import OptimiserStep, should_capture
+from beltrami.train.objective import LossStep
+from beltrami.train.task import Task
+from beltrami.train.training import Training
+from beltrami.train.validation import AT_END, TimeGrid, ValidationScore, make_validation
+from beltrami.train.weights import ExponentialMovingAverage
+
+
+class Program(ABC):
+    """The computations of an epoch for some runs, each of which is a row of the program.
+
+    Attributes:
+        runs: the index of the run in each row.
+        stats: what the last step cost each row.
+    """
+
+    runs: list[int]
+    stats: Stats
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Iterable[Tensor]:
+        """The parameters that are trained."""
+
+    @abstractmethod
+    def step(self, epoch: int) -> list[float]:
+        """Take the gradient step of an epoch, counted from 1, and return the loss of each row before it."""
+
+    @abstractmethod
+    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
+        """Return the best score of each row over the time grid of the training, or over ``AT_END``."""
+
+    @abstractmethod
+    def keep_best(self, rows: list[int]) -> None:
+        """Keep the current weights of these rows as the best of their runs."""
+
+    @abstractmethod
+    def drop_all_but(self, rows: list[int]) -> None:
+        """Allow the program to stop computing the other rows; ``runs`` says which ones remain."""
+
+    @abstractmethod
+    def restore_best(self) -> None:
+        """Give the model of every run its best weights."""
+
+    @abstractmethod
+    def validate_best(self) -> list[ValidationScore]:
+        """Return the best score of every run over the time grid, at its best weights."""
+
+
+class SingleProgram(Program):
+    """The program of one model, which it trains in place; arguments as for :func:`~beltrami.train.fit`."""
+
+    def __init__(
+        self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task
+    ) -> None:
+        self.runs, self.stats = [0], Stats()
+        self.model, self.evaluated, ema = model, model, None  # the model whose weights validation scores and keeps
+        capture = should_capture(model, training.cuda_graph)
+        if training.ema:
+            self.evaluated = copy.deepcopy(model).requires_grad_(False)
+            ema = ExponentialMovingAverage(_tensors(self.evaluated), _tensors(model), decay=training.ema)
+        self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task)
+        optimiser = training.make_optimiser(dict(model.named_parameters()))
+        self._step = OptimiserStep(self._loss_step, optimiser, ema, buffers=model.buffers(), capture=capture)
+        self._validations = {
+            grid: make_validation(self.evaluated, inputs, y, split, grid, task, capture)
+            for grid in (training.time_grid, AT_END)
+        }
+        self._validate_best = make_validation(model, inputs, y, split, training.time_grid, task)
+        self._best = _copy(model)
+
+    @property
+    def parameters(self) -> Iterable[Tensor]:
+        return self.model.parameters()
+
+    def step(self, epoch: int) -> list[float]:
+        self._loss_step.begin(epoch)
+        loss = float(self._step(epoch))
+        self.stats = self._loss_step.stats
+        return [loss]
+
+    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
+        return [self._validations[time_grid]()]
+
+    def keep_best(self, rows: list[int]) -> None:
+        if rows:
+            self._best = _copy(self.evaluated)
+
+    def drop_all_but(self, rows: list[int]) -> None:
+        """Do nothing: there is one row."""
+
+    def restore_best(self) -> None:
+        self.model.load_state_dict(self._best)
+
+    def validate_best(self) -> list[ValidationScore]:
+        return [self._validate_best()]
+
+
+def _tensors(model: Classifier) -> dict[str, Tensor]:
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
+def _copy(model: Classifier) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}

@@ -1,0 +1,216 @@
+"""Tasks: the loss, the metric and the prediction for each kind of target."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from beltrami.data import Split
+
+Reduction = Literal["none", "mean"]
+
+
+class Task(ABC):
+    """A kind of targets ``y``, one row per node.
+
+    Attributes:
+        exclusive: whether a node has exactly one of the outputs as its class, as consistency and self-training need.
+
+    Shapes:
+        ``outputs`` (..., n, num_outputs): a model's outputs at n nodes, at any number of times or passes; ``y`` (n,) or
+        (n, num_outputs).
+    """
+
+    exclusive: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def num_outputs(self) -> int:
+        """The number of outputs a model needs per node."""
+
+    @abstractmethod
+    def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
+        """Return the loss of every node, (..., n), or the mean over everything for ``reduction="mean"``."""
+
+    @abstractmethod
+    def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
+        """Return the number by which validation chooses, (...,); higher is better.
+
+        ``counted``: a mask (n,) of the nodes that count; None for all of them.
+        """
+
+    @abstractmethod
+    def prediction(self, outputs: Tensor) -> Tensor:
+        """Return the predicted targets."""
+
+    @abstractmethod
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """Return the probability of each class or label, (..., n, num_outputs)."""
+
+    @abstractmethod
+    def check_targets(self, y: Tensor, split: Split) -> None:
+        """Refuse targets of training and validation nodes that do not belong to this task; other nodes are not read."""
+
+    def check(self, y: Tensor, split: Split) -> None:
+        """Refuse targets and splits that nothing can be learned from."""
+        if len(y) != split.num_nodes:
+            raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
+        if not bool(split.train.any()):
+            raise ValueError("the split has no training nodes: choose at least one.")
+        if not bool(split.val.any()):
+            raise ValueError("the split has no validation nodes: epoch and terminal time are chosen on them.")
+        self.check_targets(y, split)
+
+
+@dataclass(frozen=True)
+class Classification(Task):
+    """One class of ``num_classes`` per node: cross-entropy, judged by accuracy.
+
+    Shapes:
+        ``y`` (n,) integers from 0.
+    """
+
+    num_classes: int
+    exclusive: ClassVar[bool] = True
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_classes
+
+    def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
+        return F.cross_entropy(outputs.movedim(-1, 1), y.expand(outputs.shape[:-1]), reduction=reduction)
+
+    def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
+        right = self.prediction(outputs) == y
+        if counted is None:
+            return right.to(outputs.dtype).mean(-1)
+        return (right & counted).sum(-1).to(outputs.dtype) / counted.sum()  # a count: equal accuracies are equal floats
+
+    def prediction(self, outputs: Tensor) -> Tensor:
+        """Return the class of the largest output, (..., n)."""
+        return outputs.argmax(-1)
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        return outputs.softmax(-1)
+
+    def check_targets(self, y: Tensor, split: Split) -> None:
+        known = y[split.train | split.val]
+        odd = known[(known < 0) | (known >= self.num_classes)]
+        if len(odd):
+            raise ValueError(
+                f"`y` holds class {int(odd[0])} at a training or validation node; "
+                f"the model's {self.num_classes} classes are counted from 0."
+            )
+        missing = (torch.bincount(y[split.train], minlength=self.num_classes) == 0).nonzero()[:, 0].tolist()
+        if missing:
+            raise ValueError(
+                f"class {missing[0]} has no training nodes ({len(missing)} of {self.num_classes} classes have none): "
+                "give each class at least one, or leave it out."
+            )
+
+
+@dataclass(frozen=True)
+class MultiLabel(Task):
+    r"""Any subset of ``num_labels`` labels per node: binary cross-entropy, a mean over the labels, judged by micro-F1,
+
+    .. math:: F_1 = 2 \mathrm{TP} / (2 \mathrm{TP} + \mathrm{FP} + \mathrm{FN}),
+
+    counted over all nodes and labels; 0 without any positive. Most labels are absent at most nodes: the share of right
+    entries would reward a model that predicts none, and the share of nodes with every label right ignores near misses.
+
+    Shapes:
+        ``y`` (n, num_labels) of 0 and 1, of any dtype.
+    """
+
+    num_labels: int
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_labels
+
+    def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
+        losses = F.binary_cross_entropy_with_logits(outputs, y.to(outputs.dtype).expand_as(outputs), reduction="none")
+        return losses.mean() if reduction == "mean" else losses.mean(-1)
+
+    def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
+        predicted, true = self.prediction(outputs), y > 0
+        if counted is not None:
+            predicted, true = predicted & counted[:, None], true & counted[:, None]
+        hits, total = (predicted & true).sum((-2, -1)), predicted.sum((-2, -1)) + true.sum()  # 2 TP + FP + FN
+        return 2 * hits.to(outputs.dtype) / total.clamp(min=1)
+
+    def prediction(self, outputs: Tensor) -> Tensor:
+        """Return whether each label is more likely present than absent, (..., n, num_labels)."""
+        return outputs > 0
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        return outputs.sigmoid()
+
+    def check_targets(self, y: Tensor, split: Split) -> None:
+        if y.shape != (len(y), self.num_labels):
+            raise ValueError(f"MultiLabel needs `y` of shape (n, {self.num_labels}); got {tuple(y.shape)}.")
+        known = y[split.train | split.val]
+        odd = known[(known != 0) & (known != 1)]
+        if len(odd):
+            raise ValueError(f"MultiLabel needs `y` of 0 and 1; a training or validation node has {odd[0].item()}.")
+        missing = (~(y[split.train] > 0).any(0)).nonzero()[:, 0].tolist()
+        if missing:
+            raise ValueError(f"label {missing[0]} is present at no training node: leave it out, or train on others.")
+
+
+@dataclass(frozen=True)
+class Regression(Task):
+    r"""``num_targets`` real numbers per node: mean squared error, judged by the negative root of it,
+
+    .. math:: -\sqrt{\tfrac{1}{n d} \sum_{i, c} (\hat y_{ic} - y_{ic})^2},
+
+    which has the units of ``y``. R^2 would choose the same epochs, but is undefined for nodes of one common target.
+
+    Shapes:
+        ``y`` (n, num_targets), or (n,) for one target; floating point.
+    """
+
+    num_targets: int = 1
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_targets
+
+    def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
+        squares = (outputs - y.reshape(-1, self.num_targets)).square()
+        return squares.mean() if reduction == "mean" else squares.mean(-1)
+
+    def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
+        squares = self.loss(outputs, y, reduction="none")
+        mean = squares.mean(-1) if counted is None else (squares * counted).sum(-1) / counted.sum()
+        return -mean.sqrt()
+
+    def prediction(self, outputs: Tensor) -> Tensor:
+        """Return the outputs, without their last dimension for one target."""
+        return outputs.squeeze(-1) if self.num_targets == 1 else outputs
+
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        raise ValueError("Regression has no classes, and so no probabilities.")
+
+    def check_targets(self, y: Tensor, split: Split) -> None:
+        shapes = [(len(y), self.num_targets)] + [(len(y),)] * (self.num_targets == 1)
+        if y.shape not in shapes:
+            raise ValueError(f"Regression needs `y` of shape (n, {self.num_targets}); got {tuple(y.shape)}.")
+        if not y.is_floating_point():
+            raise ValueError(f"Regression needs floating-point `y`; got {y.dtype}. Try `y.float()`.")
+        if not bool(torch.isfinite(y[split.train | split.val]).all()):
+            raise ValueError("Regression needs finite `y`; a training or validation node has NaN or infinity.")
+
+
+def accuracy(logits: Tensor, y: Tensor) -> float:
+    """Return the share of rows whose largest score is at the class, 0 for no rows; (n, classes), (n,)."""
+    return float(Classification(logits.shape[-1]).metric(logits, y)) if len(y) else 0.0
+
+
+def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: int) -> list[float | None]:
+    """Return the accuracy on the nodes of each class; None for a class without nodes. (n, classes), (n,)."""
+    of_class = [y == c for c in range(num_classes)]
+    return [accuracy(logits[mask], y[mask]) if bool(mask.any()) else None for mask in of_class]
