@@ -53,7 +53,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("beltrami.graph.ops.triton.forward.CARRIED", 4)  # one head of four channels
     monkeypatch.setattr(dispatch, "has_kernel", lambda _: True)
     monkeypatch.setattr("beltrami.scheme.exponential.linear_combination_triton.TILE", 16)
-    monkeypatch.setattr(linear_combination, "has_kernel", lambda _: True)
+    monkeypatch.setattr(linear_combination, "uses_triton", lambda _: True)
     where: str = request.param
     return where
 

@@ -78,7 +78,7 @@ def recurrent(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     triton.runtime.jit.JITFunction.run = compile_instead
-    dispatch.has_kernel = linear_combination.has_kernel = lambda tensor: True
+    dispatch.has_kernel = linear_combination.uses_triton = lambda tensor: True
     row_chunks.LONGEST = 4
     edges = crowd()
     for dtype, normalise, f, carried in (

@@ -17,7 +17,7 @@ from beltrami.graph.ops import dispatch
 from beltrami.joint import Joint
 from beltrami.model import BLEND
 from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping
-from beltrami.scheme.exponential import batched
+from beltrami.scheme.exponential import recurrence_sum
 from beltrami.stencil import KNN
 from beltrami.train import Consistency, Fit, TimeGrid, Training, fit, fit_many, seeded
 
@@ -105,7 +105,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_side_by_side_is_one_by_one(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "apart", lambda x: apart)  # as on a CPU, and as on a GPU
-    monkeypatch.setattr(batched, "apart", lambda y: apart)
+    monkeypatch.setattr(recurrence_sum, "prefers_single_runs", lambda y: apart)
     alone, together = both_ways(TRAINING, **KINDS[kind])
     assert_same(alone, together, scheme=KINDS[kind].get("scheme"))
     assert len({one.best.minus_loss for one, _ in alone}) == RUNS  # they are different runs

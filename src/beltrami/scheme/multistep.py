@@ -1,4 +1,4 @@
-"""Linear multistep methods of Adams, for steps of one length."""
+"""Linear multistep methods of Adams, for steps of equal length."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from beltrami.scheme.base import Solver, State, Step, VectorField
-from beltrami.scheme.interpolant import Hermite
+from beltrami.scheme.interpolant import hermite_interpolant
 from beltrami.scheme.runge_kutta import RK4, combine
 
 # Weights of f_n, f_{n-1}, ... by order.
@@ -30,43 +30,46 @@ MOULTON = {
 
 
 class Multistep(Solver):
-    """Remembers earlier slopes, the newest first; begins with RK4 until there are enough of them."""
+    """Keeps earlier slopes, the newest first; the first steps, which lack some, are those of RK4."""
 
     equal_steps: ClassVar[bool] = True
+    orders: ClassVar[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        if self.order not in self.orders:
+            low, high = min(self.orders), max(self.orders)
+            raise ValueError(f"{type(self).__name__} has `order` {low} to {high}; got {self.order}.")
 
     @property
     @abstractmethod
     def depth(self) -> int:
-        """How many slopes f_n, f_{n-1}, ... one step needs."""
+        """The number of slopes f_n, f_{n-1}, ... that a step needs."""
 
     @abstractmethod
     def advance(self, f: VectorField, t0: float, t1: float, y0: Tensor, slopes: Sequence[Tensor]) -> Tensor:
-        """``y1`` from ``depth`` slopes."""
+        """Return ``y1`` from ``depth`` slopes."""
 
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
         return ()
 
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         slopes = (f(t0, y0), *state)
-        begun = len(slopes) == self.depth
-        y1 = self.advance(f, t0, t1, y0, slopes) if begun else RK4().step(f, t0, t1, y0, ()).y1
-        path = Hermite(t0, t1, y0, y1, slope0=slopes[0], slope1=partial(f, t1, y1))
+        complete = len(slopes) == self.depth
+        y1 = self.advance(f, t0, t1, y0, slopes) if complete else RK4().step(f, t0, t1, y0, ()).y1
+        path = hermite_interpolant(t0, t1, y0, y1, slope0=slopes[0], slope1=partial(f, t1, y1))
         return Step(y1, None, slopes[: self.depth - 1], path)
 
 
 @dataclass(frozen=True)
 class AdamsBashforth(Multistep):
-    """y1 = y0 + dt sum_j b_j f_{n-j}: one evaluation to a step whatever the order, but stable for short steps only.
+    """y1 = y0 + dt sum_j b_j f_{n-j}: one evaluation a step for every order, but stable for short steps only.
 
     Args:
         order: 1 to 5; between steps at most 4.
     """
 
     order: int = 4
-
-    def __post_init__(self) -> None:
-        if self.order not in BASHFORTH:
-            raise ValueError(f"AdamsBashforth has `order` 1 to 5; got {self.order}.")
+    orders = tuple(BASHFORTH)
 
     @property
     def depth(self) -> int:
@@ -78,20 +81,17 @@ class AdamsBashforth(Multistep):
 
 @dataclass(frozen=True)
 class AdamsMoulton(Multistep):
-    """Predict with Adams-Bashforth of one order less, evaluate, correct, evaluate:
+    """Predict with Adams-Bashforth of one order less, then correct:
     y1 = y0 + dt (m_0 f(t1, predicted) + sum_j m_{j+1} f_{n-j}).
 
-    Two evaluations to a step; more accurate than Adams-Bashforth and stable for longer steps.
+    Two evaluations a step; more accurate than Adams-Bashforth and stable for longer steps.
 
     Args:
         order: 2 to 5, of the corrector; between steps at most 4.
     """
 
     order: int = 4
-
-    def __post_init__(self) -> None:
-        if self.order not in MOULTON:
-            raise ValueError(f"AdamsMoulton has `order` 2 to 5; got {self.order}.")
+    orders = tuple(MOULTON)
 
     @property
     def depth(self) -> int:
