@@ -1,18 +1,7 @@
 """Time discretisation: solvers, step-size controllers and adjoints for y' = f(t, y). Knows no graphs."""
 
 from beltrami.scheme.adjoint import Checkpointed, Continuous, Direct
-from beltrami.scheme.base import (
-    Adjoint,
-    Controller,
-    Decision,
-    Solution,
-    Solver,
-    State,
-    Stats,
-    Step,
-    TimeStepping,
-    VectorField,
-)
+from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping
 from beltrami.scheme.controller import PID, ConstantSteps
 from beltrami.scheme.energy_controller import EnergyController, EnergyDecreasing
 from beltrami.scheme.exponential.integrator import Exponential
@@ -55,8 +44,4 @@ __all__ = [
     "Solver",
     "Controller",
     "Adjoint",
-    "VectorField",
-    "State",
-    "Step",
-    "Decision",
 ]

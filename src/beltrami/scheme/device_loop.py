@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme
 
 
+Trial = tuple[Tensor, Tensor, Step]  # t0, the time reached, which is t0 where the step was rejected, and the step
+
+
 class LoopState(NamedTuple):
     """The state of the step-size control: tensors () in double precision, under ``vmap`` one for each run.
 
@@ -80,7 +83,7 @@ class DeviceLoop:
         return ys.masked_fill(late, math.nan)
 
     def _try_steps(self, f: VectorField, y0: Tensor, progress: "_Progress") -> tuple[LoopState, Tensor]:
-        readback = Readback[_Trial]()
+        readback = Readback[Trial]()
         state, y = self.solver.init(f, self.ts[0], y0), y0
         now = self._start(f, y0)
         goal = torch.full_like(now.t, self.ts[-1])
@@ -89,7 +92,7 @@ class DeviceLoop:
             end = torch.where(last, goal, now.t + now.dt)
             step = self.solver.step(f, now.t, end, y, state)
             accept, after, e = self._decide(step, y, now, end, last)
-            readback.send((now.t, after.t, after.dt, e), _Trial(now.t, after.t, step))
+            readback.send((now.t, after.t, after.dt, e), (now.t, after.t, step))
             y = torch.where(accept, step.y1, y)
             state = tuple(torch.where(accept, new, old) for new, old in zip(step.state, state, strict=True))
             now = after
@@ -106,7 +109,7 @@ class DeviceLoop:
         progress.inner = dict.fromkeys(self.ts[1:-1], y0)
         for t0, t1, times in progress.accepted:
             step = self.solver.step(f, t0, t1, y, state)
-            progress.interpolate(_Trial(t0, t1, step), times)
+            progress.interpolate((t0, t1, step), times)
             y, state = step.y1, step.state
         return y
 
@@ -140,14 +143,6 @@ class DeviceLoop:
         return torch.threshold(dt, math.nextafter(smallest_step(self.ts[0], self.ts[-1]), 0.0), 0.0)
 
 
-class _Trial(NamedTuple):
-    """A step from ``t0``, and the time ``t1`` reached by it, which is ``t0`` where it was rejected."""
-
-    t0: Tensor
-    t1: Tensor
-    step: Step
-
-
 class _Progress:
     """What the host knows about a solve: the times reached, the accepted steps, and the states at inner times."""
 
@@ -159,7 +154,7 @@ class _Progress:
         self.finished = False  # whether every run has arrived or failed
         self.t, self.dt = ts[0], 0.0  # of the first run
 
-    def update(self, reports: Iterable[tuple[list[list[float]], _Trial]]) -> None:
+    def update(self, reports: Iterable[tuple[list[list[float]], Trial]]) -> None:
         end, inner = self.ts[-1], self.ts[1:-1]
         for runs, trial in reports:
             if self.finished:
@@ -169,7 +164,7 @@ class _Progress:
                 self.stats.accepted += 1
                 first, last = min(t0 for t0, _ in moved), max(t1 for _, t1 in moved)
                 times = inner[bisect_right(inner, first) : bisect_right(inner, last)]
-                self.accepted.append((trial.t0, trial.t1, times))
+                self.accepted.append((*trial[:2], times))
                 self.interpolate(trial, times)
             else:
                 self.stats.rejected += 1
@@ -177,10 +172,10 @@ class _Progress:
             self.finished = all(t1 >= end or dt == 0.0 for _, t1, dt, _ in runs)
             _, self.t, self.dt, _ = runs[0]
 
-    def interpolate(self, trial: _Trial, times: tuple[float, ...]) -> None:
+    def interpolate(self, trial: Trial, times: tuple[float, ...]) -> None:
+        t0, t1, step = trial
         for t in times:
-            covered = (trial.t0 < t) & (t <= trial.t1)
-            self.inner[t] = torch.where(covered, trial.step.interpolate(t), self.inner[t])
+            self.inner[t] = torch.where((t0 < t) & (t <= t1), step.interpolate(t), self.inner[t])
 
     def check(self, scheme: "Scheme") -> None:
         """Raise if a single run did not reach the end."""

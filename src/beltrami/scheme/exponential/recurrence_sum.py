@@ -15,7 +15,7 @@ class RecurrenceSum(Function):
     """y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w_0 and d.
 
     Args of ``apply``: the vectors w_k in blocks, from :func:`extend`; the pattern of B; the factor c of the recurrence;
-    where to count backward products, or None; then the differentiable tensors.
+    where to count backward products, or None; then y0, a, w and d.
 
     Shapes:
         blocks (k, runs, n, d), ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) ->
@@ -24,17 +24,10 @@ class RecurrenceSum(Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        blocks: tuple[Tensor, ...],
-        pattern: SparsityPattern,
-        c: float,
-        stats: Stats | None,
-        y0: Tensor,
-        a: Tensor,
-        w: Tensor,
-        d: Tensor,
+        ctx: Any, blocks: tuple[Tensor, ...], pattern: SparsityPattern, c: float, stats: Stats | None, *inputs: Tensor
     ) -> Tensor:
         ctx.pattern, ctx.c, ctx.stats = pattern, c, stats
+        y0, a, _, d = inputs
         ctx.save_for_backward(a, d, *blocks)
         return combine(y0, d, blocks)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -134,7 +134,7 @@ class SymmetricEuler(Solver):
         max_iterations: the most that may be taken.
     """
 
-    mass: Tensor
+    mass: Tensor = field(repr=False)
     rtol: float
     max_iterations: int = 1000
 
