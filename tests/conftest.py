@@ -54,7 +54,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("beltrami.graph.ops.triton.attention_forward.ONE_PASS", 4)  # one head of four channels
     monkeypatch.setattr("beltrami.scheme.exponential.linear_combination_triton.TILE", 16)
     interpreted = not torch.cuda.is_available()
-    monkeypatch.setattr(linear_combination, "has_kernel", lambda tensor: tensor.is_cuda or interpreted)
+    monkeypatch.setattr(linear_combination, "uses_triton", lambda tensor: tensor.is_cuda or interpreted)
     with ops.use("triton"):
         yield request.param
 

@@ -14,7 +14,7 @@ from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, ops, squareplus_link
 from beltrami.model import Evolution
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
-from beltrami.scheme.exponential import batched, linear_combination
+from beltrami.scheme.exponential import linear_combination, recurrence_sum
 from beltrami.scheme.exponential.matrix_function import mean_norm
 from beltrami.stencil import KNN
 
@@ -184,7 +184,7 @@ def test_a_moving_mesh_goes_on_with_the_source_of_the_start() -> None:
 
 def test_a_live_flow_is_refused() -> None:
     z0 = normal(4, 5)
-    with pytest.raises(ValueError, match="linear fields alone, and BeltramiField is not one: freeze the attention"):
+    with pytest.raises(ValueError, match="linear fields only, and BeltramiField is not one: freeze the attention"):
         solve(BeltramiFlow(make("ScaledDot")).bind(z0, kite()), z0, (0.0, 1.0), TIGHT)
 
 
@@ -226,7 +226,8 @@ def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
     """Values and gradients, beside a node that stands still."""
     edges = Edges.build(kite().with_loops(1.0).edge_index, num_nodes=5)
     idle, z, rates = torch.tensor([False] * 4 + [True]), normal(2, 5, 3), torch.tensor([0.3, 0.9]).double()
-    a = torch.stack([Rows()(normal(edges.num_edges, 1, seed=seed), edges)[:, 0] for seed in (1, 2)])
+    scores = [normal(edges.num_edges, 1, seed=seed).to(kernels) for seed in (1, 2)]  # where the kernels run
+    a = torch.stack([Rows()(score, edges.to(kernels))[:, 0] for score in scores])
     which = [0, 0] if shared else [0, 1]
 
     def ends(z: Tensor, a: Tensor, rate: Tensor) -> Tensor:
@@ -244,9 +245,9 @@ def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
         ys = run(*inputs)
         return [x.cpu() for x in (ys.detach(), *torch.autograd.grad((ys[:, 1:].sin() + ys[:, 1:]).sum(), inputs))]
 
-    monkeypatch.setattr(batched, "apart", lambda y: False)
+    monkeypatch.setattr(recurrence_sum, "prefers_single_runs", lambda y: False)
     found = derivatives(alone, kernels), derivatives(together, kernels)
-    monkeypatch.setattr(linear_combination, "has_kernel", lambda _: False)
+    monkeypatch.setattr(linear_combination, "uses_triton", lambda _: False)
     with ops.use("reference"):
         wanted = derivatives(alone, "cpu")
     for way in found:

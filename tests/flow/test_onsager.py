@@ -94,7 +94,7 @@ def test_message_flow_is_the_layer() -> None:
 def test_message_flow_needs_a_layer_that_keeps_the_width() -> None:
     edges, z = crooked(), normal(6, D)
     field = MessageFlow(SAGEConv(D, 2).double()).bind(z, edges)
-    with pytest.raises(ValueError, match=r"must return what it is given"):
+    with pytest.raises(ValueError, match=r"must return the shape and type of its state"):
         solve(field, z, (0.0, 1.0), Scheme(RK4(), ConstantSteps(1.0)))
 
 

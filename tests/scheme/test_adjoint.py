@@ -1,4 +1,4 @@
-"""The three adjoints agree with one another and with finite differences."""
+"""The adjoints agree with one another and with finite differences."""
 
 import pytest
 import torch
@@ -21,7 +21,6 @@ from beltrami.scheme import (
     Euler,
     Heun,
     ImplicitEuler,
-    Midpoint,
     Scheme,
     Solution,
     Solver,
@@ -32,10 +31,7 @@ ADJOINTS = [Direct(), Checkpointed(), Checkpointed(every=3), Continuous()]
 TS = [0.0, 0.35, 1.0]
 PAIRS: list[tuple[Solver, Controller]] = [
     (Euler(), ConstantSteps(0.1)),
-    (Midpoint(), ConstantSteps(0.1)),
-    (Heun(), PID(1e-4, 1e-4)),
     (RK4(), ConstantSteps(0.1)),
-    (Bosh3(), PID(1e-5, 1e-5)),
     (Dopri5(), PID(1e-7, 1e-7)),
     (AdamsBashforth(order=4), ConstantSteps(0.1)),
     (AdamsMoulton(order=4), ConstantSteps(0.1)),
@@ -79,11 +75,11 @@ def truth() -> tuple[Tensor, ...]:
     return gradients(Scheme(Dopri5(), PID(1e-12, 1e-12)))
 
 
-@pytest.mark.parametrize("every", [None, 3])
 @pytest.mark.parametrize(("solver", "controller"), PAIRS, ids=repr)
-def test_checkpointed_equals_direct_to_round_off(solver: Solver, controller: Controller, every: int | None) -> None:
+def test_checkpointed_equals_direct_to_round_off(solver: Solver, controller: Controller) -> None:
     direct = gradients(Scheme(solver, controller))
-    assert distance(gradients(Scheme(solver, controller, Checkpointed(every))), direct) < 1e-12
+    for every in (None, 3):
+        assert distance(gradients(Scheme(solver, controller, Checkpointed(every))), direct) < 1e-12
 
 
 @pytest.mark.parametrize(("solver", "controller"), PAIRS, ids=repr)
@@ -104,8 +100,8 @@ def test_all_adjoints_give_the_same_values(solver: Solver, controller: Controlle
         (Dopri5(), PID(1e-9, 1e-9), 2e-8),
         (AdamsBashforth(order=3), ConstantSteps(0.01), 1e-5),
         (AdamsMoulton(order=4), ConstantSteps(0.02), 2e-6),
-        (ImplicitEuler(1e-10, 1e-10), ConstantSteps(0.01), 3e-2),
-        (CrankNicolson(1e-10, 1e-10), ConstantSteps(0.02), 2e-3),
+        (ImplicitEuler(1e-10, 1e-10), ConstantSteps(0.02), 3e-2),
+        (CrankNicolson(1e-10, 1e-10), ConstantSteps(0.05), 2e-3),
     ],
     ids=repr,
 )
@@ -134,14 +130,14 @@ def test_continuous_passes_gradcheck_at_tight_tolerances() -> None:
     )
 
 
-def test_continuous_may_go_back_by_another_scheme(truth: tuple[Tensor, ...]) -> None:
+def test_continuous_may_use_another_scheme_backwards(truth: tuple[Tensor, ...]) -> None:
     loose = Scheme(Dopri5(), PID(1e-9, 1e-9), Continuous(Scheme(RK4(), ConstantSteps(0.5))))
     tight = Scheme(Dopri5(), PID(1e-9, 1e-9), Continuous(Scheme(RK4(), ConstantSteps(0.02))))
     assert distance(gradients(tight), truth) < 1e-6 < distance(gradients(loose), truth)
 
 
 @pytest.mark.parametrize("loss_scale", [1e-12, 1e12])
-def test_continuous_is_as_accurate_however_small_the_loss(loss_scale: float) -> None:
+def test_accuracy_of_continuous_does_not_depend_on_the_size_of_the_loss(loss_scale: float) -> None:
     found = []
     for scale in (1.0, loss_scale):
         y0, w, b = inputs()
@@ -161,7 +157,7 @@ def test_params_that_need_no_gradient_get_none(adjoint: Adjoint) -> None:
 
 
 @pytest.mark.parametrize("adjoint", ADJOINTS, ids=repr)
-def test_field_without_any_dependence_has_the_identity_for_gradient(adjoint: Adjoint) -> None:
+def test_the_gradient_of_a_constant_field_is_the_identity(adjoint: Adjoint) -> None:
     y0, p = torch.ones(3, dtype=torch.float64, requires_grad=True), torch.ones(2, requires_grad=True)
     scheme = Scheme(Dopri5(), PID(1e-6, 1e-6), adjoint)
     solution = solve(lambda t, y: torch.ones(3, dtype=torch.float64), y0, [0.0, 2.0], scheme, (p,))
@@ -171,7 +167,7 @@ def test_field_without_any_dependence_has_the_identity_for_gradient(adjoint: Adj
 
 
 @pytest.mark.parametrize("adjoint", ADJOINTS, ids=repr)
-def test_nothing_is_kept_when_no_gradient_is_wanted(adjoint: Adjoint) -> None:
+def test_no_graph_is_kept_if_no_gradient_is_needed(adjoint: Adjoint) -> None:
     with torch.no_grad():
         solution = evolve(Scheme(Dopri5(), PID(1e-6, 1e-6), adjoint), *inputs())
     assert not solution.ys.requires_grad
@@ -188,7 +184,7 @@ def test_nothing_is_kept_when_no_gradient_is_wanted(adjoint: Adjoint) -> None:
     ],
     ids=repr,
 )
-def test_second_derivatives_are_refused_where_there_are_none(solver: Solver, adjoint: Adjoint, what: str) -> None:
+def test_second_derivatives_are_refused_by_adjoints_without_them(solver: Solver, adjoint: Adjoint, what: str) -> None:
     y0 = torch.ones(2, requires_grad=True)
     ys = solve(lambda t, y: -(y**2), y0, [0.0, 1.0], Scheme(solver, ConstantSteps(0.5), adjoint)).ys
     with pytest.raises(RuntimeError, match=f"{what} has no second derivative"):
@@ -201,6 +197,6 @@ def test_direct_has_second_derivatives() -> None:
     assert torch.autograd.gradgradcheck(lambda y: solve(lambda t, y: -(y**2), y, [0.0, 1.0], scheme).ys[-1], (y0,))
 
 
-def test_checkpoints_less_than_a_step_apart_are_refused() -> None:
+def test_checkpoints_need_at_least_one_step_between_them() -> None:
     with pytest.raises(ValueError, match="`every` of at least one step"):
         Checkpointed(every=0)

@@ -1,4 +1,4 @@
-"""What the adjoints cost in memory and evaluations, and how long they stay accurate."""
+"""Memory and evaluations of the adjoints, and their accuracy over long times."""
 
 import math
 
@@ -30,7 +30,7 @@ def distance(found: tuple[Tensor, ...], wanted: tuple[Tensor, ...]) -> float:
 
 
 def diffusion(n: int) -> tuple[Tensor, Tensor]:
-    """The walk on a ring and a rough state: y' = (A - I) y decays by up to exp(-2 t)."""
+    """Return the random walk on a ring and a random state: y' = (A - I) y decays by up to exp(-2 t)."""
     eye = torch.eye(n, dtype=torch.float64)
     state = torch.randn(n, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     return 0.5 * (eye.roll(1, 0) + eye.roll(-1, 0)), state
@@ -53,7 +53,7 @@ def test_continuous_stays_accurate_where_diffusion_cannot_be_undone(solver: Solv
         ys = solve(field, state, [0.0, 18.0], scheme, (a,)).ys
         found.append(torch.autograd.grad((ys[-1] ** 3).sum(), (state, a)))
     assert distance(found[1], found[0]) < 1e-4
-    # Integrated backwards, the state itself is lost: round-off alone is amplified by up to exp(2 * 18) = 4e15.
+    # Integrated backwards, the state is lost: round-off is amplified by up to exp(2 * 18) = 4e15.
     with torch.no_grad():
         end = solve(field, state, [0.0, 18.0], Scheme(solver, PID(1e-6, 1e-6))).ys[-1]
         back = solve(lambda s, y: -field(-s, y), end, [-18.0, 0.0], Scheme(solver, PID(1e-6, 1e-6))).ys[-1]
@@ -75,7 +75,7 @@ def saved_bytes(scheme: Scheme) -> int:
     return total
 
 
-def test_checkpointed_and_continuous_keep_a_fraction_of_the_graph() -> None:
+def test_checkpointed_and_continuous_save_a_fraction_of_the_graph() -> None:
     scheme = [Scheme(RK4(), ConstantSteps(0.1), adjoint) for adjoint in ADJOINTS]
     direct, root, third, continuous = (saved_bytes(s) for s in scheme)
     state = 16 * 2 * 8
@@ -87,7 +87,7 @@ def test_checkpointed_and_continuous_keep_a_fraction_of_the_graph() -> None:
 
 
 @pytest.mark.parametrize("adjoint", [Checkpointed(every=5), Continuous()], ids=repr)
-def test_backward_holds_the_graph_of_a_few_steps_only(adjoint: Adjoint) -> None:
+def test_the_backward_pass_holds_the_graph_of_a_few_steps_only(adjoint: Adjoint) -> None:
     alive: set[int] = set()
     most = 0
 
@@ -124,7 +124,7 @@ def test_backward_evaluations_are_counted() -> None:
         assert solution.stats.backward_evaluations <= wanted + 5
 
 
-def test_integrals_have_no_say_in_the_steps_of_continuous() -> None:
+def test_integrals_do_not_influence_the_steps_of_continuous() -> None:
     found = []
     for size in (1e-6, 1e6):
         y0, p = (

@@ -1,4 +1,4 @@
-"""Descent takes no step along which the energy grows, and gets where it should."""
+"""EnergyDecreasing takes no step that increases the energy, and reaches the right state."""
 
 import math
 from itertools import pairwise
@@ -48,39 +48,39 @@ class Bowl(Potential):
 
 
 def energies(scheme: Scheme, y0: Tensor, time: float) -> tuple[list[float], Stats]:
-    """After each step that was accepted, beginning with the first state."""
+    """Return the energy at the start and after each accepted step."""
     bowl, stats = Bowl(), Stats()
-    strides = accepted_steps(bowl, y0, 0.0, time, scheme, stats)
-    return [float(bowl.energy(y0)), *(float(bowl.energy(stride.step.y1)) for stride in strides)], stats
+    steps = accepted_steps(bowl, y0, 0.0, time, scheme, stats)
+    return [float(bowl.energy(y0)), *(float(bowl.energy(accepted.step.y1)) for accepted in steps)], stats
 
 
 @pytest.mark.parametrize("solver", [Euler(), Midpoint(), Heun(), RK4()], ids=repr)
-def test_energy_falls_where_the_bare_steps_let_it_grow(solver: Solver) -> None:
+def test_energy_falls_where_plain_steps_increase_it(solver: Solver) -> None:
     y0, steps = torch.tensor([1.0, 1.0], dtype=torch.float64), ConstantSteps(0.7)
-    bare, _ = energies(Scheme(solver, steps), y0, 7.0)
+    plain, _ = energies(Scheme(solver, steps), y0, 7.0)
     kept, stats = energies(Scheme(solver, EnergyController(steps, Bowl().energy)), y0, 7.0)
-    assert max(bare) > 10 * bare[0]
+    assert max(plain) > 10 * plain[0]
     assert all(after < before for before, after in pairwise(kept))
     assert stats.rejected > 0
 
 
 def test_steps_are_halved_until_the_energy_falls() -> None:
-    """0.7 and 0.35 are too long for Euler; 0.175 is not, and the march keeps it."""
+    """0.7 and 0.35 are too long for Euler; 0.175 is not, and is kept."""
     y0 = torch.tensor([0.0, 1.0], dtype=torch.float64)
     kept, stats = energies(Scheme(Euler(), EnergyController(ConstantSteps(0.7), Bowl().energy)), y0, 1.4)
     assert (stats.rejected, stats.accepted) == (2, 8)
     assert kept[-1] == pytest.approx(kept[0] * (1 - 0.175 * STIFF) ** 16, rel=1e-9)
 
 
-def test_a_step_that_may_stay_is_the_one_of_the_scheme() -> None:
+def test_steps_that_lower_the_energy_are_those_of_the_scheme() -> None:
     y0, scheme = normal(2), Scheme(Dopri5(), PID(1e-6, 1e-8))
     plain, kept = (solve(Bowl(), y0, (0.0, 0.3, 1.0), s) for s in (scheme, EnergyDecreasing(scheme)))
     assert torch.equal(plain.ys, kept.ys)
     assert plain.stats == kept.stats
 
 
-def test_at_rest_the_march_goes_on() -> None:
-    """A field of round-off, up and down, around a state that is large: no step lowers the energy."""
+def test_round_off_at_rest_does_not_stop_the_solve() -> None:
+    """With slopes of the size of round-off no step lowers the energy."""
 
     class Noise(Potential):
         def energy(self, y: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ def test_at_rest_the_march_goes_on() -> None:
     assert solution.stats.accepted == 5
 
 
-def test_a_field_that_climbs_is_an_error_that_says_how_far_it_came() -> None:
+def test_a_field_that_increases_its_energy_raises_with_the_time() -> None:
     class Climb(Bowl):
         def __call__(self, t: float, y: Tensor) -> Tensor:
             return self.k * y
@@ -103,7 +103,7 @@ def test_a_field_that_climbs_is_an_error_that_says_how_far_it_came() -> None:
         solve(Climb(), normal(2), (0.0, 1.0), EnergyDecreasing(Scheme(Euler(), ConstantSteps(0.1), max_steps=200)))
 
 
-def test_a_step_that_is_not_finite_is_tried_again_shorter() -> None:
+def test_a_step_that_is_not_finite_is_repeated_with_a_shorter_one() -> None:
     class Cliff(Bowl):
         def __call__(self, t: float, y: Tensor) -> Tensor:
             return torch.where(y.abs() > 2, math.nan, -self.k * y)
@@ -115,7 +115,7 @@ def test_a_step_that_is_not_finite_is_tried_again_shorter() -> None:
 
 
 @pytest.mark.parametrize("adjoint", [Checkpointed(), Continuous()], ids=repr)
-def test_gradients_go_through_the_steps_that_were_taken(adjoint: Checkpointed | Continuous) -> None:
+def test_gradients_flow_through_the_accepted_steps(adjoint: Checkpointed | Continuous) -> None:
     """Along y' = -k y, dy(T)/dy0 = exp(-k T)."""
     y0 = torch.tensor([1.0, 0.5], dtype=torch.float64, requires_grad=True)
     end = solve(Bowl(), y0, (0.0, 0.4), EnergyDecreasing(Scheme(RK4(), ConstantSteps(0.02), adjoint)), (Bowl.k,)).ys[-1]
@@ -123,7 +123,7 @@ def test_gradients_go_through_the_steps_that_were_taken(adjoint: Checkpointed | 
     torch.testing.assert_close(found, torch.exp(-0.4 * Bowl.k), rtol=1e-4, atol=0)
 
 
-def test_a_run_of_a_batch_that_is_no_number_leaves_the_others_alone() -> None:
+def test_a_nan_run_of_a_batch_does_not_affect_the_others() -> None:
     y0, scheme = normal(3, 2), EnergyDecreasing(Scheme(Euler(), ConstantSteps(0.7)))
     y0[1] = math.nan
     ends = vmap(lambda y: solve(Bowl(), y, (0.0, 1.4), scheme).ys[-1])(y0)
@@ -132,7 +132,7 @@ def test_a_run_of_a_batch_that_is_no_number_leaves_the_others_alone() -> None:
         torch.testing.assert_close(ends[k], solve(Bowl(), y0[k], (0.0, 1.4), scheme).ys[-1])
 
 
-def test_it_goes_on_where_a_solve_ended() -> None:
+def test_resume_continues_with_the_last_step_size() -> None:
     scheme = EnergyDecreasing(Scheme(Dopri5(), PID(1e-4, 1e-6)))
     stats = solve(Bowl(), normal(2), (0.0, 1.0), scheme).stats
     assert isinstance(stats.last_dt, float)
@@ -142,19 +142,21 @@ def test_it_goes_on_where_a_solve_ended() -> None:
 
 
 def test_a_field_without_an_energy_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Descent steps fields that know their energy, and function does not"):
+    with pytest.raises(ValueError, match=r"EnergyDecreasing needs a field with an energy, and function has none"):
         solve(lambda t, y: -y, normal(2), (0.0, 1.0), EnergyDecreasing(Scheme(Euler(), ConstantSteps(0.1))))
 
 
 @pytest.mark.parametrize(
     ("solver", "controller", "message"),
-    [(Euler(), PID(1e-3, 1e-3), "has no error estimate"), (AdamsBashforth(), ConstantSteps(0.1), "of one length only")],
+    [(Euler(), PID(1e-3, 1e-3), "has no error estimate"), (AdamsBashforth(), ConstantSteps(0.1), "of equal length")],
     ids=["estimate", "length"],
 )
-def test_what_the_steps_need_is_still_asked_of_the_solver(solver: Solver, controller: Controller, message: str) -> None:
+def test_the_requirements_of_the_inner_controller_still_hold(
+    solver: Solver, controller: Controller, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         Scheme(solver, EnergyController(controller, Bowl().energy))
 
 
-def test_it_waits_for_the_device() -> None:
+def test_it_synchronises_with_the_device() -> None:
     assert EnergyDecreasing(Scheme(Euler(), ConstantSteps(0.1))).synchronises

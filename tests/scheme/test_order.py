@@ -37,12 +37,12 @@ def field(t: float, y: Tensor) -> Tensor:
 
 
 def exact(t: float) -> Tensor:
-    """The solution of y' = -2 t y^2, y(0) = 1 / c."""
+    """Return the solution of y' = -2 t y^2, y(0) = 1 / c."""
     return 1.0 / (C + t**2)
 
 
 def errors(solver: Solver, steps: list[int], *, between: bool = False) -> list[float]:
-    """Errors at t = 1, or the largest at times that fall within steps."""
+    """Return the errors at t = 1, or the largest at times within steps."""
     ts = [0.0, 0.1234, 0.4321, 0.777, 0.91, 1.0] if between else [0.0, 1.0]
     truth = torch.stack([exact(t) for t in ts])
     found = [solve(field, exact(0.0), ts, Scheme(solver, ConstantSteps(1.0 / n))).ys for n in steps]
@@ -50,7 +50,7 @@ def errors(solver: Solver, steps: list[int], *, between: bool = False) -> list[f
 
 
 def slope(values: list[float], steps: list[int]) -> float:
-    """Of log error against log step, by least squares."""
+    """Return the slope of log error against log step, by least squares."""
     x = torch.tensor([-math.log(n) for n in steps], dtype=torch.float64)
     y = torch.tensor([math.log(v) for v in values], dtype=torch.float64)
     return float(((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum())
@@ -63,8 +63,8 @@ def test_error_falls_at_the_stated_order(solver: Solver) -> None:
 
 
 @pytest.mark.parametrize("solver", [*RUNGE_KUTTA, AdamsBashforth(order=4), AdamsMoulton(order=4), *IMPLICIT], ids=repr)
-def test_error_between_steps_falls_at_the_order_of_the_solver_but_no_faster_than_four(solver: Solver) -> None:
-    steps = [16, 24, 32, 48, 64, 96]
+def test_error_between_steps_falls_at_the_order_of_the_solver_up_to_four(solver: Solver) -> None:
+    steps = [8, 12, 16, 24] if solver in IMPLICIT else [16, 24, 32, 48, 64, 96]
     assert slope(errors(solver, steps, between=True), steps) > min(solver.order, 4) - 0.4
 
 
@@ -122,7 +122,7 @@ def test_ten_steps_cost_the_stated_evaluations(solver: Solver, evaluations: int)
     assert (stats.accepted, stats.rejected, stats.evaluations) == (10, 0, evaluations)
 
 
-def test_only_asking_for_the_path_costs_the_slope_at_its_end() -> None:
+def test_the_slope_at_the_end_of_a_step_is_evaluated_only_for_interpolation() -> None:
     stats = solve(field, exact(0.0), [0.0, 0.51, 0.53, 0.6, 1.0], Scheme(RK4(), ConstantSteps(0.1))).stats
     assert 40 + 1 <= stats.evaluations <= 40 + 2  # 0.6 is the end of a step, up to round-off
 
@@ -145,7 +145,7 @@ def test_tableau_fulfils_the_order_conditions(method: Tableau) -> None:
             assert float(found) == pytest.approx(wanted, abs=1e-14)
 
 
-def test_solvers_show_with_their_arguments() -> None:
+def test_solvers_are_printed_with_their_arguments() -> None:
     assert repr(Dopri5()) == "Dopri5()"
     assert repr(AdamsMoulton(order=3)) == "AdamsMoulton(order=3)"
 

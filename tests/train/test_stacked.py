@@ -18,7 +18,7 @@ from beltrami.graph.ops import dispatch
 from beltrami.joint import Joint
 from beltrami.model import BLEND
 from beltrami.scheme import PID, Dopri5, Exponential, Heun, Scheme, TimeStepping
-from beltrami.scheme.exponential import batched
+from beltrami.scheme.exponential import recurrence_sum
 from beltrami.stencil import KNN
 from beltrami.train import Consistency, Epoch, Fit, TimeGrid, Training, fit, fit_many, seeded
 from beltrami.train.callback import AnyCallback
@@ -106,7 +106,7 @@ KINDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in KINDS])
 def test_stacked_runs_equal_single_runs(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "loops_over_runs", lambda x: apart)  # as on a CPU, and as on a GPU
-    monkeypatch.setattr(batched, "apart", lambda y: apart)
+    monkeypatch.setattr(recurrence_sum, "prefers_single_runs", lambda y: apart)
     alone, together = both_ways(TRAINING, **KINDS[kind])
     assert_same(alone, together, scheme=KINDS[kind].get("scheme"))
     assert len({one.best.minus_loss for one, _ in alone}) == RUNS  # the runs differ

@@ -1,30 +1,16 @@
-"""Time: solvers, step controllers and adjoints for y' = f(t, y). Knows no graphs."""
+"""Time discretisation: solvers, step-size controllers and adjoints for y' = f(t, y). Knows no graphs."""
 
 from beltrami.scheme.adjoint import Checkpointed, Continuous, Direct
-from beltrami.scheme.base import (
-    Adjoint,
-    Controller,
-    Solution,
-    Solver,
-    State,
-    Stats,
-    Step,
-    TimeStepping,
-    VectorField,
-    Verdict,
-)
+from beltrami.scheme.base import Adjoint, Controller, Solution, Solver, Stats, TimeStepping
 from beltrami.scheme.controller import PID, ConstantSteps
 from beltrami.scheme.energy_controller import EnergyController, EnergyDecreasing
 from beltrami.scheme.exponential.integrator import Exponential
-from beltrami.scheme.implicit.symmetric_euler import SymmetricEuler
-from beltrami.scheme.implicit.theta import CrankNicolson, ImplicitEuler
-from beltrami.scheme.linear_field import LinearVectorField
+from beltrami.scheme.implicit.theta import CrankNicolson, ImplicitEuler, SymmetricEuler
 from beltrami.scheme.multistep import AdamsBashforth, AdamsMoulton
-from beltrami.scheme.potential import Potential
 from beltrami.scheme.runge_kutta import RK4, Bosh3, Dopri5, Euler, Heun, Midpoint
-from beltrami.scheme.solve import Scheme, solve
-from beltrami.scheme.sparsity import SparsityPattern
+from beltrami.scheme.time_stepping import Scheme, solve
 from beltrami.scheme.torchdiffeq_adapter import TorchDiffEq
+from beltrami.scheme.vector_field import LinearVectorField, Potential, SparsityPattern
 
 __all__ = [
     "solve",
@@ -58,8 +44,4 @@ __all__ = [
     "Solver",
     "Controller",
     "Adjoint",
-    "VectorField",
-    "State",
-    "Step",
-    "Verdict",
 ]

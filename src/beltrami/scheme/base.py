@@ -1,7 +1,7 @@
-"""What a scheme is made of: solvers take a step, controllers judge it, adjoints differentiate the whole march.
+"""The parts of a scheme: a solver makes a step, a controller chooses its length, an adjoint finds the gradient.
 
-The problem is always y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape. Time is a Python float, but where
-steps are chosen on the device (``DeviceLoop``): there it is a tensor without dimensions.
+The problem is y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape. Time is a Python float, except in
+``DeviceLoop``, which chooses steps on the device: there it is a tensor of shape ().
 """
 
 from abc import ABC, abstractmethod
@@ -16,24 +16,23 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 if TYPE_CHECKING:
-    from beltrami.scheme.solve import Scheme
+    from beltrami.scheme.time_stepping import Scheme
 
 Time: TypeAlias = float | Tensor
-VectorField: TypeAlias = Callable[[Any, Tensor], Tensor]  # of a Time; a field that is shown none but floats may say so
+VectorField: TypeAlias = Callable[[Any, Tensor], Tensor]  # of a Time and the state
 State: TypeAlias = tuple[Tensor, ...]
 
-
-_rehearsing: ContextVar[bool] = ContextVar("rehearsing", default=False)
+_in_warmup: ContextVar[bool] = ContextVar("in_warmup", default=False)
 
 
 class Step(NamedTuple):
-    """One step y0 -> y1 and what may be asked about it; what nobody asks for is never computed.
+    """One step y0 -> y1. The error and the interpolant are computed only when they are called.
 
     Args:
         y1: the state at ``t1``.
-        error: gives the local error estimate, without a graph; None where the solver has none.
-        state: what the solver wants to remember for its next step.
-        interpolate: the state at a time within the step.
+        error: returns the local error estimate, without a graph; None if the solver has no estimate.
+        state: what the solver keeps for its next step.
+        interpolate: returns the state at a time within the step.
     """
 
     y1: Tensor
@@ -43,13 +42,13 @@ class Step(NamedTuple):
 
 
 class Solver(ABC):
-    """A one-step map y0 -> y1, possibly with memory.
+    """A one-step map y0 -> y1, which may keep tensors from one step to the next.
 
     Attributes:
         order: p, where the error at a fixed time is O(dt^p).
         error_order: q, where the error estimate is O(dt^(q+1)); None without an estimate.
-        equal_steps: whether all steps must be of one length.
-        waits: whether a step waits for the device, to decide how to go on.
+        equal_steps: whether all steps must have the same length.
+        synchronises: whether a step reads values from the device to decide how to continue.
     """
 
     order: int
@@ -59,15 +58,15 @@ class Solver(ABC):
 
     @abstractmethod
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        """The memory before the first step."""
+        """Return the solver's state before the first step."""
 
     @abstractmethod
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         """Carry ``y0`` from ``t0`` to ``t1``."""
 
 
-class Verdict(NamedTuple):
-    """What a controller thinks of a step: take it or not, how long the next should be, and its own memory."""
+class Decision(NamedTuple):
+    """A controller's decision: whether the step is accepted, the next step length, and the controller's memory."""
 
     accept: bool
     dt: float
@@ -75,45 +74,43 @@ class Verdict(NamedTuple):
 
 
 class Controller(ABC):
-    """Chooses the lengths of steps. Stateless: what it remembers travels in its verdicts."""
+    """Chooses step lengths. It has no mutable state: its memory travels in its decisions."""
 
     @property
     @abstractmethod
-    def varies(self) -> bool:
-        """Whether steps may differ in length; such a controller looks at every step."""
+    def adaptive(self) -> bool:
+        """Whether step lengths depend on the solution; the host then reads values at every step."""
 
     @property
-    def estimates(self) -> bool:
-        """Whether it needs the solver's error estimate."""
-        return self.varies
+    def needs_error(self) -> bool:
+        """Whether it uses the solver's error estimate."""
+        return self.adaptive
 
     @abstractmethod
-    def start(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
-        """The length of the first step of a march from ``t0`` to ``t1``."""
+    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+        """Return the length of the first step from ``t0`` towards ``t1``."""
 
     @abstractmethod
-    def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
-        """Accept or refuse a step of length ``dt`` from ``y0``."""
+    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
+        """Accept or reject a step of length ``dt`` from ``y0``."""
 
     @abstractmethod
     def resume(self, dt: Time) -> "Controller":
-        """The same controller, to go on where a march ended: ``dt`` is its ``Stats.last_dt``."""
+        """Return a controller that continues a solve whose ``Stats.last_dt`` is ``dt``."""
 
 
 @dataclass
 class Stats:
-    """What a solve cost; the backward counts are filled in when ``backward`` runs.
+    """The cost of a solve; ``backward`` fills in the backward count when it runs.
+
+    A batch with adaptive steps (``DeviceLoop``) counts as one program: ``accepted`` counts trial steps that at least
+    one run accepted, ``rejected`` the others, an evaluation is one of the whole batch, and ``last_dt`` is a tensor.
 
     Args:
-        evaluations: of the vector field, going forward.
-        backward_evaluations: of the vector field, for the gradients.
-        accepted: steps taken.
-        rejected: steps tried in vain.
-        last_dt: the step the controller would take next, for ``Controller.resume``.
-
-    Runs of a batch with steps of their own (``DeviceLoop``) are counted as the one program that they are: ``accepted``
-    are the tries by which at least one of them got on, ``rejected`` the others, and an evaluation is one of the whole
-    batch. ``last_dt`` is then a tensor, each run's own.
+        evaluations: evaluations of the vector field in the forward solve.
+        backward_evaluations: evaluations of the vector field for the gradient.
+        accepted, rejected: steps.
+        last_dt: the step length that the controller would try next, for ``Controller.resume``.
     """
 
     evaluations: int = 0
@@ -124,14 +121,14 @@ class Stats:
 
     @staticmethod
     def total(each: "Iterable[Stats]") -> "Stats":
-        """Several solves together; backward counts are in once ``backward`` has run."""
+        """Return the sum over several solves."""
         total = Stats()
         for stats in each:
             total.add(stats)
         return total
 
     def add(self, other: "Stats") -> None:
-        """Count another solve in. The ``last_dt`` of a batch stays behind: outside its ``vmap`` it means nothing."""
+        """Add the counts of another solve. A ``last_dt`` of a batch is dropped: it must not leave its ``vmap``."""
         self.evaluations += other.evaluations
         self.backward_evaluations += other.backward_evaluations
         self.accepted += other.accepted
@@ -141,33 +138,35 @@ class Stats:
 
 @dataclass(frozen=True)
 class Solution:
-    """The states at the times asked for, and what they cost.
-
-    Shapes:
-        ``ys`` (len(ts), *y.shape), beginning with ``y0`` itself.
-    """
+    """The states ``ys`` (len(ts), *y.shape) at the requested times, beginning with ``y0``, and their cost."""
 
     ys: Tensor
     stats: Stats
 
 
+class Problem(NamedTuple):
+    """A vector field, the times at which the state is wanted, the scheme, and where to count the cost."""
+
+    f: VectorField
+    ts: tuple[float, ...]
+    scheme: "Scheme"
+    stats: Stats
+
+
 class Adjoint(ABC):
-    """How the gradient of a solve is found; the values are the same for all."""
+    """A way to compute the gradient of a solve; the values do not depend on it."""
 
     @abstractmethod
-    def run(
-        self, f: VectorField, y0: Tensor, ts: tuple[float, ...], scheme: "Scheme", params: tuple[Tensor, ...]
-    ) -> Solution:
-        """Solve, so that gradients reach ``y0`` and ``params``."""
+    def run(self, problem: Problem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
+        """Return the states at the times of the problem, such that gradients reach ``y0`` and ``params``."""
 
 
 class TimeStepping(ABC):
-    """Whatever can stand behind ``solve``: a ``Scheme`` of ours, or an adaptor to somebody else's."""
+    """Anything that ``solve`` accepts as its scheme: ``Scheme``, ``Exponential``, ``TorchDiffEq``, ..."""
 
     @property
     def synchronises(self) -> bool:
-        """Whether the host looks at values before a solve's end, to wait for the device or merely to see how many steps
-        it takes; if it does not, the solve can be recorded as a CUDA graph."""
+        """Whether the host reads values during a solve; if not, the solve can be captured as a CUDA graph."""
         return True
 
     @abstractmethod
@@ -176,19 +175,17 @@ class TimeStepping(ABC):
 
     @abstractmethod
     def resume(self, stats: Stats) -> "TimeStepping":
-        """The same, to go on where a solve with these ``stats`` ended: it need not look for a first step again."""
+        """Return the scheme that continues a solve with these ``stats`` without a search for the first step."""
 
 
 class CountingField:
-    """A vector field that counts its evaluations in ``stats`` and refuses slopes unlike the state.
+    """A vector field that counts its evaluations in ``stats`` and checks the shape and type of its result.
 
-    Evaluations count as backward ones once ``backward`` is set.
+    Evaluations count as backward ones while ``backward`` is set.
     """
 
     def __init__(self, f: VectorField, stats: Stats, *, backward: bool = False) -> None:
-        self.f = f
-        self.stats = stats
-        self.backward = backward
+        self.f, self.stats, self.backward = f, stats, backward
 
     def __call__(self, t: float, y: Tensor) -> Tensor:
         if self.backward:
@@ -198,47 +195,47 @@ class CountingField:
         dy = self.f(t, y)
         if dy.shape != y.shape or dy.dtype != y.dtype:
             raise ValueError(
-                f"the vector field must return what it is given, {tuple(y.shape)} of {y.dtype}; "
+                f"the vector field must return the shape and type of its state, {tuple(y.shape)} of {y.dtype}; "
                 f"it returned {tuple(dy.shape)} of {dy.dtype}."
             )
         return dy
 
 
 def is_batched_or_captured(y: Tensor) -> bool:
-    """Whether nobody may look at the values of ``y``: it is being recorded as a CUDA graph, or one of a batch.
-
-    Of a batch under ``torch.func.vmap``, what is wrong with one is no concern of the others.
-    """
-    return debug_unwrap(y) is not y or recording(y)
+    """Whether the host must not read ``y``: it is batched by ``torch.func.vmap``, or captured in a CUDA graph."""
+    return debug_unwrap(y) is not y or is_captured(y)
 
 
-def transformed() -> bool:
-    """Whether a ``torch.func`` transform is at work, so that any tensor may turn out to be one of a batch."""
-    return torch._C._are_functorch_transforms_active()
-
-
-def recording(y: Tensor) -> bool:
-    """Whether what is done to ``y`` is being recorded as a CUDA graph, or rehearsed for that."""
-    return _rehearsing.get() or (y.is_cuda and torch.cuda.is_current_stream_capturing())
+def is_captured(y: Tensor) -> bool:
+    """Whether operations on ``y`` are being captured as a CUDA graph, or run as the warm-up for a capture."""
+    return _in_warmup.get() or (y.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 @contextmanager
 def warmup() -> Iterator[None]:
-    """Go the way that a recording goes, so that all it needs is there when it begins."""
-    token = _rehearsing.set(True)
+    """Run solves as in a capture, so that everything a capture needs exists before it begins."""
+    token = _in_warmup.set(True)
     try:
         yield
     finally:
-        _rehearsing.reset(token)
+        _in_warmup.reset(token)
+
+
+def check_tolerances(who: object, rtol: float, atol: float) -> None:
+    """Raise unless both tolerances are at least zero and one is positive."""
+    if rtol < 0.0 or atol < 0.0 or not rtol + atol > 0.0:
+        raise ValueError(
+            f"{type(who).__name__} needs non-negative `rtol` and `atol`, not both zero; got rtol={rtol}, atol={atol}."
+        )
 
 
 def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Those of the tensors that gradients can reach."""
+    """Return the tensors that require a gradient."""
     return tuple(x for x in tensors if x.requires_grad)
 
 
 def refuse_second_derivative(what: str) -> None:
-    """For the top of a backward pass that cannot be differentiated in its turn; a silent zero would be worse."""
+    """Raise if a backward pass that cannot be differentiated runs under ``create_graph``."""
     if torch.is_grad_enabled():
         raise RuntimeError(
             f"{what} has no second derivative: do without `create_graph`, or use an explicit solver with Direct()."

@@ -1,22 +1,23 @@
-"""Controllers: how long the next step is, and whether the last one was good enough."""
+"""Step-size controllers: constant steps, and PID control of the estimated error."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from beltrami.scheme.base import Controller, Solver, Step, Time, VectorField, Verdict
-from beltrami.scheme.interpolant import added
+from beltrami.scheme.base import Controller, Decision, Solver, Step, Time, VectorField, check_tolerances
+from beltrami.scheme.interpolant import add_scaled
 
-SMALLEST_ERROR = 1e-10  # below this a step is as good as exact, and its inverse still a number
+SMALLEST_ERROR = 1e-10  # smaller errors count as this one, so that their inverse powers stay finite
 
 
 @dataclass(frozen=True)
 class ConstantSteps(Controller):
-    """ceil((t1 - t0) / dt) equal steps: none is longer than ``dt``, none shorter than the others."""
+    """ceil((t1 - t0) / dt) steps of equal length, none longer than ``dt``."""
 
     dt: float
 
@@ -25,15 +26,15 @@ class ConstantSteps(Controller):
             raise ValueError(f"ConstantSteps needs a positive `dt`; got {self.dt}.")
 
     @property
-    def varies(self) -> bool:
+    def adaptive(self) -> bool:
         return False
 
-    def start(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         ratio = (t1 - t0) / self.dt
         return (t1 - t0) / max(1, math.ceil(ratio * (1.0 - 1e-9)))  # 1 / 0.1 must be ten steps, not eleven
 
-    def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
-        return Verdict(True, dt)
+    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
+        return Decision(True, dt)
 
     def resume(self, dt: Time) -> "ConstantSteps":
         return self
@@ -56,8 +57,8 @@ class PID(Controller):
         safety: the factor s.
         min_factor, max_factor: bounds of the ratio of two steps.
         first: length of the first step; by default that of Hairer, Nørsett & Wanner (1993), II.4, which costs two
-            evaluations. To go on where a solve ended, give its ``stats.last_dt``, or use ``resume``; that of a batch
-            is a tensor, and every run goes on with its own.
+            evaluations. To continue a solve, give its ``stats.last_dt``, or use ``resume``; for a batch it is a
+            tensor with one length a run.
     """
 
     rtol: float
@@ -71,85 +72,100 @@ class PID(Controller):
     first: Time | None = None
 
     def __post_init__(self) -> None:
-        if self.rtol < 0.0 or self.atol < 0.0 or not self.rtol + self.atol > 0.0:
-            raise ValueError(
-                f"PID needs non-negative `rtol` and `atol`, not both zero; got rtol={self.rtol}, atol={self.atol}."
-            )
+        check_tolerances(self, self.rtol, self.atol)
         if not (0.0 < self.min_factor < 1.0 < self.max_factor and 0.0 < self.safety <= 1.0):
             raise ValueError(
                 f"PID needs 0 < min_factor < 1 < max_factor and 0 < safety <= 1; got min_factor={self.min_factor}, "
                 f"max_factor={self.max_factor}, safety={self.safety}."
             )
         if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
-            raise ValueError(f"PID needs a positive `first` step, or None to have it found; got {self.first}.")
+            raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
 
     @property
-    def varies(self) -> bool:
+    def adaptive(self) -> bool:
         return True
 
-    def start(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+    @property
+    def uses_memory(self) -> bool:
+        """Whether the errors of earlier steps have an influence."""
+        return self.pcoeff != 0.0 or self.dcoeff != 0.0
+
+    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         if self.first is not None:
             return float(self.first)
-        return float(self.opening(f, t0, t1, y0, solver, look=_shortest))
+        # Runs of a batch that share their steps take the shortest.
+        return float(self.estimate_first(f, t0, t1, y0, solver, read=lambda dt: float(debug_unwrap(dt).min().item())))
 
     @torch.no_grad()
-    def opening(
-        self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver, *, look: Callable[[Tensor], Time]
+    def estimate_first(
+        self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver, *, read: Callable[[Tensor], Time]
     ) -> Time:
-        """The first step of Hairer, Nørsett & Wanner; ``look`` makes numbers of tensors, or leaves them as they are."""
+        """Return the first step of Hairer, Nørsett & Wanner; ``read`` may turn lengths into floats on the host."""
         scale = self.atol + self.rtol * y0.abs()
         f0 = f(t0, y0)
         d0, d1 = rms(y0 / scale), rms(f0 / scale)
         usual = (d0 > 1e-5) & (d1 > 1e-5) & (d1 < math.inf)
         h0 = torch.where(usual, 0.01 * d0 / d1, torch.full_like(d0, 1e-6)).clamp(max=t1 - t0)
-        trial = look(h0)
-        f1 = f(t0 + trial, added(y0, f0, trial))
-        steepest = torch.fmax(d1, rms((f1 - f0) / scale) / h0)
-        steady = steepest <= 1e-15
-        h1 = torch.where(steady, (1e-3 * h0).clamp(min=1e-6), (0.01 / steepest) ** (1.0 / exponent(solver)))
-        dt = torch.fmin(100.0 * h0, h1).clamp(max=t1 - t0)  # also where the field is not finite, as fmin passes over it
-        return look(torch.where(dt > 0.0, dt, h0))
+        trial = read(h0)
+        f1 = f(t0 + trial, add_scaled(y0, f0, trial))
+        largest = torch.fmax(d1, rms((f1 - f0) / scale) / h0)
+        power = (0.01 / largest) ** (1.0 / error_exponent(solver))
+        h1 = torch.where(largest <= 1e-15, (1e-3 * h0).clamp(min=1e-6), power)
+        dt = torch.fmin(100.0 * h0, h1).clamp(max=t1 - t0)  # fmin ignores the NaN of a field that is not finite
+        return read(torch.where(dt > 0.0, dt, h0))
 
     @torch.no_grad()
-    def scaled(self, step: Step, y0: Tensor) -> Tensor:
-        """The error of a step in units of what is allowed; e is its root mean square."""
+    def scaled_error(self, step: Step, y0: Tensor) -> Tensor:
+        """Return the error estimate in units of the tolerance; e is its root mean square."""
         assert step.error is not None, "Scheme admits no solver without an error estimate"
         scale = torch.maximum(y0.abs(), step.y1.abs()).mul_(self.rtol).add_(self.atol)
         return step.error() / scale
 
-    def judge(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Verdict:
-        norm = torch.linalg.vector_norm(self.scaled(step, y0))
-        e = float(debug_unwrap(norm).max().item()) / math.sqrt(y0.numel())  # of runs that share steps the largest
-        if not math.isfinite(e):
-            return Verdict(False, dt * self.min_factor, memory)
-        e = max(e, SMALLEST_ERROR)
-        if e > 1.0:
-            factor = self.safety * e ** (-1.0 / exponent(solver))
-            return Verdict(False, dt * max(factor, self.min_factor), memory)
-        factor = self.safety * self._ratio(e, memory) ** (1.0 / exponent(solver))
-        return Verdict(True, dt * min(max(factor, self.min_factor), self.max_factor), (e, *memory[:1]))
+    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
+        norm = torch.linalg.vector_norm(self.scaled_error(step, y0))
+        e = float(debug_unwrap(norm).max().item()) / math.sqrt(y0.numel())  # runs that share steps: the largest error
+        e = max(e, SMALLEST_ERROR) if math.isfinite(e) else math.inf
+        accept = e <= 1.0
+        factor = self.step_factor((e, *memory), accept, error_exponent(solver))
+        return Decision(accept, dt * factor, (e, *memory[:1]) if accept else memory)
+
+    def step_factor(self, errors: Sequence[Any], accept: Any, order: float) -> Any:
+        """Return dt_{n+1} / dt_n for the ``errors`` e_n, e_{n-1}, ..., as far as known; ``order`` is q + 1.
+
+        After a rejected step the control is purely integral: s e_n^{-1/(q+1)}. For floats with a bool ``accept``, and
+        for tensors, which it does not read; there the root is taken of each factor, which needs fewer operations.
+        """
+        p, i, d = self.pcoeff, self.icoeff, self.dcoeff
+        exponents = -(i + p + d), p + 2.0 * d, -d
+        e, low, high = errors[0], self.min_factor, self.max_factor
+        if isinstance(e, Tensor):
+            ratio = e ** (-1.0 / order)
+            if exponents != (-1.0, 0.0, 0.0):
+                ratio = torch.where(accept, _powers(errors, [x / order for x in exponents]), ratio)
+            return (self.safety * ratio).clamp(low, high)
+        ratio = _powers(errors, exponents) ** (1.0 / order) if accept else e ** (-1.0 / order)
+        return min(max(self.safety * ratio, low), high)
 
     def resume(self, dt: Time) -> "PID":
         return replace(self, first=dt)
 
-    def _ratio(self, e: float, memory: tuple[float, ...]) -> float:
-        last, one_before = (*memory, 1.0, 1.0)[:2]
-        p, i, d = self.pcoeff, self.icoeff, self.dcoeff
-        return float(e ** -(i + p + d) * last ** (p + 2.0 * d) * one_before**-d)
+
+def _powers(errors: Sequence[Any], exponents: Sequence[float]) -> Any:
+    """Return the product of errors[k] ** exponents[k]."""
+    product = errors[0] ** exponents[0]
+    for e, exponent in zip(errors[1:], exponents[1:], strict=False):
+        if exponent != 0.0:
+            product = product * e**exponent
+    return product
 
 
 def rms(x: Tensor) -> Tensor:
-    """Root mean square, a double on the device."""
+    """Return the root mean square in double precision, on the device."""
     norm: Tensor = torch.linalg.vector_norm(x)
     return norm.double() / math.sqrt(x.numel())
 
 
-def _shortest(dt: Tensor) -> float:
-    """Waits for the device; of runs that share their steps the shortest."""
-    return float(debug_unwrap(dt).min().item())
-
-
-def exponent(solver: Solver) -> float:
-    """q + 1."""
+def error_exponent(solver: Solver) -> float:
+    """Return q + 1, the power of dt by which the error estimate falls."""
     assert solver.error_order is not None, "Scheme admits no solver without an error estimate"
     return solver.error_order + 1.0

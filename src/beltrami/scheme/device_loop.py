@@ -1,170 +1,193 @@
-"""The autopilot: adaptive steps chosen on the device, each run of a batch by its own errors."""
+"""Adaptive steps chosen on the device, without a host synchronisation, for each run of a batch by its own errors."""
 
 import math
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from beltrami.scheme.base import Stats, Step, Time, VectorField, transformed
-from beltrami.scheme.controller import PID
-from beltrami.scheme.device_pid import DevicePID, LoopState
-from beltrami.scheme.loop import failure
-from beltrami.scheme.readback import Readback, Report
+from beltrami.scheme.base import Stats, Step, Time, VectorField
+from beltrami.scheme.controller import PID, SMALLEST_ERROR, error_exponent, rms
+from beltrami.scheme.loop import STRETCH, failure, smallest_step
+from beltrami.scheme.readback import Readback
 from beltrami.scheme.runge_kutta import RungeKutta
 
 if TYPE_CHECKING:
-    from beltrami.scheme.solve import Scheme
+    from beltrami.scheme.time_stepping import Scheme
 
 
-@dataclass(frozen=True)
-class DeviceLoop:
-    """The steps that ``march`` takes, without a number leaving the device before the next step is under way.
+Trial = tuple[Tensor, Tensor, Step]  # t0, the time reached, which is t0 where the step was rejected, and the step
 
-    A try is made whether or not the one before was accepted, from where that leaves the state: ``torch.where`` keeps
-    the old state where a step is refused, and a run that has arrived makes steps of no length until all have. What was
-    found is seen a try late (see ``Readback``): a GPU makes one try in vain at the end, and its queue never runs dry.
 
-    Gradients go through the accepted steps alone, though the graph of every try is kept. A refused step is handed a
-    cotangent of zero and hands on zeros, unless it met values that are not finite; if it did, the accepted steps are
-    taken again, by themselves.
+class LoopState(NamedTuple):
+    """The state of the step-size control: tensors () in double precision, under ``vmap`` one for each run.
 
     Args:
-        scheme: of a ``RungeKutta`` solver with an error estimate, and a ``PID`` controller.
+        t: the time reached.
+        dt: the length of the next step; zero after the step size has underflowed.
+        memory: the errors of the last two accepted steps, the newest first; initially one.
     """
 
-    scheme: "Scheme"
+    t: Tensor
+    dt: Tensor
+    memory: tuple[Tensor, Tensor]
+
+
+class DeviceLoop:
+    """The steps of ``accepted_steps`` with ``PID`` on tensors: every ``if`` is a ``torch.where``.
+
+    A trial step begins before the host knows whether the previous one was accepted. ``torch.where`` keeps the old state
+    of a run whose step is rejected; a run that has arrived, or failed, makes steps of length zero until all have. The
+    host reads the decisions one trial late (``Readback``), so a GPU makes one trial too many and is never idle.
+
+    Gradients flow through the accepted steps only, although autograd records every trial: a rejected step gets a zero
+    cotangent and returns zeros, unless it met values that are not finite. Then the accepted steps are computed again.
+
+    Args:
+        scheme: a ``RungeKutta`` solver with an error estimate, and a ``PID`` controller.
+        ts: the times at which the state is wanted.
+    """
+
+    def __init__(self, scheme: "Scheme", ts: tuple[float, ...]) -> None:
+        assert isinstance(scheme.solver, RungeKutta), "see `applies_to`"
+        assert isinstance(scheme.controller, PID), "see `applies_to`"
+        self.scheme, self.solver, self.pid, self.ts = scheme, scheme.solver, scheme.controller, ts
+        self.order = error_exponent(scheme.solver)
 
     @staticmethod
-    def takes(scheme: "Scheme", y0: Tensor) -> bool:
-        """Whether it is for this scheme, and to look at every step would be to wait, or to look at many runs."""
-        steers = isinstance(scheme.controller, PID) and isinstance(scheme.solver, RungeKutta)
-        return steers and (y0.is_cuda or transformed())
+    def applies_to(scheme: "Scheme", y0: Tensor) -> bool:
+        """Whether the scheme is adaptive and explicit, and ``y0`` is on a GPU or may be batched by ``vmap``."""
+        supported = isinstance(scheme.controller, PID) and isinstance(scheme.solver, RungeKutta)
+        return supported and (y0.is_cuda or torch._C._are_functorch_transforms_active())
 
-    @property
-    def _parts(self) -> tuple[RungeKutta, PID]:
-        solver, controller = self.scheme.solver, self.scheme.controller
-        assert isinstance(solver, RungeKutta), "see `takes`"
-        assert isinstance(controller, PID), "see `takes`"
-        return solver, controller
-
-    def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], stats: Stats) -> Tensor:
-        """The states at the times ``ts``, (len(ts), ...); NaN for a run of a batch that failed.
+    def run(self, f: VectorField, y0: Tensor, stats: Stats) -> Tensor:
+        """Return the states at the times ``ts``, (len(ts), ...); NaN for a run of a batch that failed.
 
         Raises:
-            SolverError: as ``march`` does, after the last step, and not for a batch.
+            SolverError: like ``accepted_steps``, after the last step; not for a batch.
         """
-        f = _of_tensors(f)
-        log = _Log(ts, stats)
-        last, ys = self._sail(f, y0, log)
-        if log.broke and torch.is_grad_enabled():
-            ys = self._retrace(f, y0, log)
-        late = last.t < ts[-1]
+        f = _with_tensor_times(f)
+        progress = _Progress(self.ts, y0, stats)
+        now, y1 = self._try_steps(f, y0, progress)
+        if progress.overflowed and torch.is_grad_enabled():
+            y1 = self._repeat_accepted(f, y0, progress)
+        ys = torch.stack([y0, *progress.inner.values(), y1])
+        late = now.t < self.ts[-1]
         if debug_unwrap(late) is late:
-            log.check(self.scheme)
+            progress.check(self.scheme)
             return ys
-        stats.last_dt = last.dt
+        stats.last_dt = now.dt
         return ys.masked_fill(late, math.nan)
 
-    def _sail(self, f: VectorField, y0: Tensor, log: "_Log") -> tuple[LoopState, Tensor]:
-        (solver, controller), ts = self._parts, log.ts
-        helm, lookout = DevicePID(controller, solver, ts[0], ts[-1]), Readback[_Try]()
-        state, y, path = solver.init(f, ts[0], y0), y0, _Path(ts, y0)
-        now = helm.start(f, y0)
+    def _try_steps(self, f: VectorField, y0: Tensor, progress: "_Progress") -> tuple[LoopState, Tensor]:
+        readback = Readback[Trial]()
+        state, y = self.solver.init(f, self.ts[0], y0), y0
+        now = self._start(f, y0)
+        goal = torch.full_like(now.t, self.ts[-1])
         for _ in range(self.scheme.max_steps):
-            leg = helm.plan(now)
-            step = solver.step(f, now.t, leg.end, y, state)
-            accept, after, e = helm.judge(step, y, now, leg)
-            lookout.send((now.t, after.t, after.dt, e), _Try(now.t, after.t, step))
+            last = torch.add(now.t, now.dt, alpha=STRETCH) >= self.ts[-1]
+            end = torch.where(last, goal, now.t + now.dt)
+            step = self.solver.step(f, now.t, end, y, state)
+            accept, after, e = self._decide(step, y, now, end, last)
+            readback.send((now.t, after.t, after.dt, e), (now.t, after.t, step))
             y = torch.where(accept, step.y1, y)
             state = tuple(torch.where(accept, new, old) for new, old in zip(step.state, state, strict=True))
             now = after
-            log.enter(lookout.seen(), path)
-            if log.over:
+            progress.update(readback.arrived())
+            if progress.finished:
                 break
         else:
-            log.enter(lookout.rest(), path)
-        return now, path.to(y)
+            progress.update(readback.arrived(max_pending=0))
+        return now, y
 
-    def _retrace(self, f: VectorField, y0: Tensor, log: "_Log") -> Tensor:
-        """The accepted steps once more; where one of a batch was refused, of no length."""
-        (solver, _), ts = self._parts, log.ts
-        state, y, path = solver.init(f, ts[0], y0), y0, _Path(ts, y0)
-        for t0, t1, asked in log.legs:
-            step = solver.step(f, t0, t1, y, state)
-            path.observe(_Try(t0, t1, step), asked)
+    def _repeat_accepted(self, f: VectorField, y0: Tensor, progress: "_Progress") -> Tensor:
+        """Compute the accepted steps again; where one run of a batch was rejected, its step has length zero."""
+        state, y = self.solver.init(f, self.ts[0], y0), y0
+        progress.inner = dict.fromkeys(self.ts[1:-1], y0)
+        for t0, t1, times in progress.accepted:
+            step = self.solver.step(f, t0, t1, y, state)
+            progress.interpolate((t0, t1, step), times)
             y, state = step.y1, step.state
-        return path.to(y)
+        return y
+
+    def _start(self, f: VectorField, y0: Tensor) -> LoopState:
+        t0, t1, dt = self.ts[0], self.ts[-1], self.pid.first
+        t = torch.full((), t0, dtype=torch.float64, device=y0.device)  # filled there: a copy would synchronise
+        if dt is None:
+            dt = self.pid.estimate_first(f, t0, t1, y0, self.solver, read=lambda h: h)
+        dt = dt if isinstance(dt, Tensor) else torch.full_like(t, dt)
+        return LoopState(t, self._zero_if_underflowed(dt), (torch.ones_like(t),) * 2)
+
+    @torch.no_grad()
+    def _decide(
+        self, step: Step, y0: Tensor, now: LoopState, end: Tensor, last: Tensor
+    ) -> tuple[Tensor, LoopState, Tensor]:
+        """Return whether a step is accepted, the next state, and the error e, infinite where it is NaN.
+
+        The step goes from ``now.t`` to ``end``; the ``last`` one is shortened to end at t1.
+        """
+        length = torch.where(last, self.ts[-1] - now.t, now.dt)
+        e = rms(self.pid.scaled_error(step, y0)).nan_to_num(nan=math.inf, posinf=math.inf).clamp(min=SMALLEST_ERROR)
+        accept = e <= 1.0
+        proposed = length * self.pid.step_factor((e, *now.memory), accept, self.order)
+        dt = torch.where(last & accept, torch.maximum(now.dt, proposed), proposed)  # see `accepted_steps`
+        t, memory = torch.where(accept, end, now.t), now.memory
+        if self.pid.uses_memory:
+            memory = torch.where(accept, e, memory[0]), torch.where(accept, *memory)
+        return accept, LoopState(t, self._zero_if_underflowed(dt), memory), e
+
+    def _zero_if_underflowed(self, dt: Tensor) -> Tensor:
+        return torch.threshold(dt, math.nextafter(smallest_step(self.ts[0], self.ts[-1]), 0.0), 0.0)
 
 
-class _Try(NamedTuple):
-    """A step from ``t0``, and the time ``t1`` reached by it, which is ``t0`` still where it was refused."""
+class _Progress:
+    """What the host knows about a solve: the times reached, the accepted steps, and the states at inner times."""
 
-    t0: Tensor
-    t1: Tensor
-    step: Step
-
-
-class _Path:
-    """The states at the times asked for, as far as they are known."""
-
-    def __init__(self, ts: tuple[float, ...], y0: Tensor) -> None:
-        self.y0, self.between = y0, dict.fromkeys(ts[1:-1], y0)
-
-    def observe(self, tried: _Try, asked: tuple[float, ...]) -> None:
-        for t in asked:
-            covered = (tried.t0 < t) & (t <= tried.t1)
-            self.between[t] = torch.where(covered, tried.step.interpolate(t), self.between[t])
-
-    def to(self, y1: Tensor) -> Tensor:
-        return torch.stack([self.y0, *self.between.values(), y1])
-
-
-class _Log:
-    """What the host has seen of a march: how far it is, and the legs on which somebody got on."""
-
-    def __init__(self, ts: tuple[float, ...], stats: Stats) -> None:
+    def __init__(self, ts: tuple[float, ...], y0: Tensor, stats: Stats) -> None:
         self.ts, self.stats = ts, stats
-        self.legs: list[tuple[Tensor, Tensor, tuple[float, ...]]] = []
-        self.broke = False  # whether a step was refused for values that are not finite
-        self.over = False  # whether every run has arrived or failed
-        self.t, self.dt = ts[0], 0.0  # where the run is, if there is one alone
+        self.inner = dict.fromkeys(ts[1:-1], y0)
+        self.accepted: list[tuple[Tensor, Tensor, tuple[float, ...]]] = []  # t0, t1 and the inner times between
+        self.overflowed = False  # whether a step was rejected for values that are not finite
+        self.finished = False  # whether every run has arrived or failed
+        self.t, self.dt = ts[0], 0.0  # of the first run
 
-    def enter(self, reports: Iterable[Report[_Try]], path: _Path) -> None:
-        end = self.ts[-1]
-        for runs, tried in reports:
-            if self.over:
-                return  # nobody moves any more
-            self._count([(t0, t1) for t0, t1, _, _ in runs if t1 > t0], tried, path)
-            self.broke |= any(t0 < end and e == math.inf for t0, _, _, e in runs)
-            self.over = all(t1 >= end or dt == 0.0 for _, t1, dt, _ in runs)
+    def update(self, reports: Iterable[tuple[list[list[float]], Trial]]) -> None:
+        end, inner = self.ts[-1], self.ts[1:-1]
+        for runs, trial in reports:
+            if self.finished:
+                return
+            moved = [(t0, t1) for t0, t1, _, _ in runs if t1 > t0]
+            if moved:
+                self.stats.accepted += 1
+                first, last = min(t0 for t0, _ in moved), max(t1 for _, t1 in moved)
+                times = inner[bisect_right(inner, first) : bisect_right(inner, last)]
+                self.accepted.append((*trial[:2], times))
+                self.interpolate(trial, times)
+            else:
+                self.stats.rejected += 1
+            self.overflowed |= any(t0 < end and e == math.inf for t0, _, _, e in runs)
+            self.finished = all(t1 >= end or dt == 0.0 for _, t1, dt, _ in runs)
             _, self.t, self.dt, _ = runs[0]
 
+    def interpolate(self, trial: Trial, times: tuple[float, ...]) -> None:
+        t0, t1, step = trial
+        for t in times:
+            self.inner[t] = torch.where((t0 < t) & (t <= t1), step.interpolate(t), self.inner[t])
+
     def check(self, scheme: "Scheme") -> None:
-        """Refuse a march of a single run that did not arrive."""
+        """Raise if a single run did not reach the end."""
         self.stats.last_dt, end = self.dt, self.ts[-1]
         if self.t < end:
-            what = "the step size underflowed" if self.over else f"gave up after max_steps={scheme.max_steps} steps"
+            gave_up = f"gave up after max_steps={scheme.max_steps} steps"
+            what = "the step size underflowed" if self.finished else gave_up
             raise failure(what, self.t, end, self.dt, scheme)
 
-    def _count(self, moved: list[tuple[float, float]], tried: _Try, path: _Path) -> None:
-        if not moved:
-            self.stats.rejected += 1
-            return
-        self.stats.accepted += 1
-        between = self.ts[1:-1]
-        first, last = min(t0 for t0, _ in moved), max(t1 for _, t1 in moved)
-        asked = between[bisect_right(between, first) : bisect_right(between, last)]
-        self.legs.append((tried.t0, tried.t1, asked))
-        path.observe(tried, asked)
 
-
-def _of_tensors(f: VectorField) -> VectorField:
-    """``f`` shown every time as a tensor (), of the state's type, lest a state of less precision be promoted."""
+def _with_tensor_times(f: VectorField) -> VectorField:
+    """Return ``f`` with every time as a tensor () of the state's type, so that it does not promote the slope."""
 
     def field(t: Time, y: Tensor) -> Tensor:
         return f(t.to(y.dtype) if isinstance(t, Tensor) else y.new_full((), t), y)

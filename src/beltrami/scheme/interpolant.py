@@ -1,87 +1,74 @@
-"""The path within one step, read between its ends."""
+"""Interpolants within one step. Times may be tensors on the device; see ``DeviceLoop``."""
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from beltrami.scheme.base import Time
 
-
-class LinearVectorField:
-    """The chord y0 + theta (y1 - y0), theta = (t - t0) / (t1 - t0): second order, and it never overshoots."""
-
-    def __init__(self, t0: Time, t1: Time, y0: Tensor, y1: Tensor) -> None:
-        self.t0, self.t1, self.y0, self.y1 = t0, t1, y0, y1
-
-    def __call__(self, t: float) -> Tensor:
-        return torch.lerp(self.y0, self.y1, _share(t, self.t0, self.t1, self.y0))
+Interpolant = Callable[[float], Tensor]
 
 
-class Hermite:
-    r"""The cubic through both ends with their slopes, and where a solver knows more, a quartic term.
+def linear_interpolant(t0: Time, t1: Time, y0: Tensor, y1: Tensor) -> Interpolant:
+    """Return t -> y0 + theta (y1 - y0), theta = (t - t0) / (t1 - t0): second order, and it never overshoots."""
+    return lambda t: torch.lerp(y0, y1, _theta(t, t0, t1, y0))
+
+
+def hermite_interpolant(
+    t0: Time, t1: Time, y0: Tensor, y1: Tensor, *, slope0: Tensor, slope1: Callable[[], Tensor],
+    quartic: Callable[[], Tensor] | None = None,
+) -> Interpolant:  # fmt: skip
+    r"""Return the cubic through both ends with their slopes, with a quartic term if the solver provides one.
 
     .. math:: y(\theta) = y_0 + \theta \big( y_1 - y_0
               + (1-\theta) ( (1-\theta) p - \theta q + \theta (1-\theta) b ) \big),
               \quad p = h f_0 - (y_1 - y_0), \quad q = h f_1 - (y_1 - y_0)
 
-    Fourth-order local error without the bend ``b``.
+    Fourth-order local error without the term b.
 
     Args:
         slope0: f(t0, y0).
-        slope1: gives f(t1, y1); asked at most once, and only if the path is.
-        bend: gives b; None for the plain cubic.
+        slope1: returns f(t1, y1); called at most once, at the first interpolation.
+        quartic: returns b; None for the cubic.
     """
 
-    def __init__(
-        self,
-        t0: Time,
-        t1: Time,
-        y0: Tensor,
-        y1: Tensor,
-        *,
-        slope0: Tensor,
-        slope1: Callable[[], Tensor],
-        bend: Callable[[], Tensor] | None = None,
-    ) -> None:
-        self.t0, self.t1, self.y0, self.y1 = t0, t1, y0, y1
-        self.slope0, self.slope1, self.bend = slope0, slope1, bend
-        self.terms: tuple[Tensor, ...] | None = None
+    @cache
+    def terms() -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        h, chord = step_length(t0, t1, y0), y1 - y0
+        return chord, h * slope0 - chord, h * slope1() - chord, None if quartic is None else quartic()
 
-    def __call__(self, t: float) -> Tensor:
-        if self.terms is None:
-            self.terms = self._terms()
-        chord, p, q, *bend = self.terms
-        theta = _share(t, self.t0, self.t1, self.y0)
+    def interpolate(t: float) -> Tensor:
+        chord, p, q, b = terms()
+        theta = _theta(t, t0, t1, y0)
         inner = (1.0 - theta) * p - theta * q
-        for b in bend:
-            inner = added(inner, b, theta * (1.0 - theta))
-        return added(self.y0, added(chord, inner, 1.0 - theta), theta)
+        if b is not None:
+            inner = add_scaled(inner, b, theta * (1.0 - theta))
+        return add_scaled(y0, add_scaled(chord, inner, 1.0 - theta), theta)
 
-    def _terms(self) -> tuple[Tensor, ...]:
-        h, chord = span(self.t0, self.t1, self.y0), self.y1 - self.y0
-        ends = chord, h * self.slope0 - chord, h * self.slope1() - chord
-        return ends if self.bend is None else (*ends, self.bend())
+    return interpolate
 
 
 def as_time(t: Time, y: Tensor) -> Time:
-    """``t`` as a field of ``y`` is shown it: a number, or a tensor of y's type, lest it promote the slope."""
+    """Return ``t`` for a call f(t, y): a tensor gets y's type, so that it does not promote the slope."""
     return t.to(y.dtype) if isinstance(t, Tensor) else t
 
 
-def span(t0: Time, t1: Time, y: Tensor) -> Time:
-    """t1 - t0, in the same way."""
+def step_length(t0: Time, t1: Time, y: Tensor) -> Time:
+    """Return t1 - t0, a tensor in y's type."""
     return as_time(t1 - t0, y)
 
 
-def added(y: Tensor, x: Tensor, c: Time, *, weight: float = 1.0) -> Tensor:
-    """y + weight c x, in one sweep."""
+def add_scaled(y: Tensor, x: Tensor, c: Time, *, weight: float = 1.0) -> Tensor:
+    """Return y + weight c x, in one operation."""
     if isinstance(c, Tensor):
         return torch.addcmul(y, x, c.to(y.dtype), value=weight)
     return torch.add(y, x, alpha=c * weight)
 
 
-def _share(t: float, t0: Time, t1: Time, y: Tensor) -> Time:
-    """theta. On the device nobody knows whether t is within the step: outside it is an end's, without a length 0."""
+def _theta(t: float, t0: Time, t1: Time, y: Tensor) -> Time:
+    """Return (t - t0) / (t1 - t0). A tensor is clamped to [0, 1], as the host does not know whether t is in the step;
+    in a step of length zero it is 0."""
     theta = (t - t0) / (t1 - t0)
     return theta.nan_to_num(nan=0.0).clamp(0.0, 1.0).to(y.dtype) if isinstance(theta, Tensor) else theta

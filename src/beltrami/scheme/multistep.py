@@ -1,7 +1,5 @@
-"""Linear multistep methods of Adams, for steps of one length."""
+"""Linear multistep methods of Adams, for steps of equal length."""
 
-from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -9,10 +7,10 @@ from typing import ClassVar
 from torch import Tensor
 
 from beltrami.scheme.base import Solver, State, Step, VectorField
-from beltrami.scheme.interpolant import Hermite
+from beltrami.scheme.interpolant import hermite_interpolant
 from beltrami.scheme.runge_kutta import RK4, combine
 
-# Weights of f_n, f_{n-1}, ... by order.
+# Weights b of f_n, f_{n-1}, ... by order.
 BASHFORTH = {
     1: (1.0,),
     2: (3 / 2, -1 / 2),
@@ -20,7 +18,7 @@ BASHFORTH = {
     4: (55 / 24, -59 / 24, 37 / 24, -9 / 24),
     5: (1901 / 720, -2774 / 720, 2616 / 720, -1274 / 720, 251 / 720),
 }
-# Weights of f_{n+1}, f_n, f_{n-1}, ... by order.
+# Weights m of f_{n+1}, f_n, f_{n-1}, ... by order.
 MOULTON = {
     2: (1 / 2, 1 / 2),
     3: (5 / 12, 8 / 12, -1 / 12),
@@ -30,73 +28,57 @@ MOULTON = {
 
 
 class Multistep(Solver):
-    """Remembers earlier slopes, the newest first; begins with RK4 until there are enough of them."""
+    """Keeps earlier slopes, the newest first; the first steps, which lack some, are those of RK4.
+
+    Predicts y1 = y0 + dt sum_j b_j f_{n-j}; a method with a corrector replaces it by
+    y1 = y0 + dt (m_0 f(t1, predicted) + sum_j m_{j+1} f_{n-j}).
+    """
 
     equal_steps: ClassVar[bool] = True
+    corrector: ClassVar[bool]
 
-    @property
-    @abstractmethod
-    def depth(self) -> int:
-        """How many slopes f_n, f_{n-1}, ... one step needs."""
-
-    @abstractmethod
-    def advance(self, f: VectorField, t0: float, t1: float, y0: Tensor, slopes: Sequence[Tensor]) -> Tensor:
-        """``y1`` from ``depth`` slopes."""
+    def __post_init__(self) -> None:
+        lowest = 2 if self.corrector else 1
+        if not lowest <= self.order <= 5:
+            raise ValueError(f"{type(self).__name__} has `order` {lowest} to 5; got {self.order}.")
 
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
         return ()
 
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
-        slopes = (f(t0, y0), *state)
-        begun = len(slopes) == self.depth
-        y1 = self.advance(f, t0, t1, y0, slopes) if begun else RK4().step(f, t0, t1, y0, ()).y1
-        path = Hermite(t0, t1, y0, y1, slope0=slopes[0], slope1=partial(f, t1, y1))
-        return Step(y1, None, slopes[: self.depth - 1], path)
+        slopes, dt = (f(t0, y0), *state), t1 - t0
+        depth = self.order - self.corrector  # order of the predictor, and the number of slopes that it needs
+        if len(slopes) < depth:
+            y1 = RK4().step(f, t0, t1, y0, ()).y1
+        else:
+            y1 = combine(y0, slopes, weights=BASHFORTH[depth], dt=dt)
+            if self.corrector:
+                y1 = combine(y0, (f(t1, y1), *slopes), weights=MOULTON[self.order], dt=dt)
+        path = hermite_interpolant(t0, t1, y0, y1, slope0=slopes[0], slope1=partial(f, t1, y1))
+        return Step(y1, None, slopes[: depth - 1], path)
 
 
 @dataclass(frozen=True)
 class AdamsBashforth(Multistep):
-    """y1 = y0 + dt sum_j b_j f_{n-j}: one evaluation to a step whatever the order, but stable for short steps only.
+    """The predictor alone: one evaluation a step for every order, but stable for short steps only.
 
     Args:
         order: 1 to 5; between steps at most 4.
     """
 
     order: int = 4
-
-    def __post_init__(self) -> None:
-        if self.order not in BASHFORTH:
-            raise ValueError(f"AdamsBashforth has `order` 1 to 5; got {self.order}.")
-
-    @property
-    def depth(self) -> int:
-        return self.order
-
-    def advance(self, f: VectorField, t0: float, t1: float, y0: Tensor, slopes: Sequence[Tensor]) -> Tensor:
-        return combine(y0, slopes, weights=BASHFORTH[self.order], dt=t1 - t0)
+    corrector = False
 
 
 @dataclass(frozen=True)
 class AdamsMoulton(Multistep):
-    """Predict with Adams-Bashforth of one order less, evaluate, correct, evaluate:
-    y1 = y0 + dt (m_0 f(t1, predicted) + sum_j m_{j+1} f_{n-j}).
+    """Predictor of one order less, then corrector: more accurate than Adams-Bashforth, stable for longer steps.
 
-    Two evaluations to a step; more accurate than Adams-Bashforth and stable for longer steps.
+    Two evaluations a step.
 
     Args:
         order: 2 to 5, of the corrector; between steps at most 4.
     """
 
     order: int = 4
-
-    def __post_init__(self) -> None:
-        if self.order not in MOULTON:
-            raise ValueError(f"AdamsMoulton has `order` 2 to 5; got {self.order}.")
-
-    @property
-    def depth(self) -> int:
-        return self.order - 1
-
-    def advance(self, f: VectorField, t0: float, t1: float, y0: Tensor, slopes: Sequence[Tensor]) -> Tensor:
-        predicted = combine(y0, slopes, weights=BASHFORTH[self.order - 1], dt=t1 - t0)
-        return combine(y0, (f(t1, predicted), *slopes), weights=MOULTON[self.order], dt=t1 - t0)
+    corrector = True

@@ -1,4 +1,4 @@
-"""The lookout: how the host learns what the device found, without stopping it."""
+"""Values copied from the device to the host without stopping the device."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -9,65 +9,44 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 T = TypeVar("T")
-LEAD = 1  # reports that may be under way at a time: while the host waits for one, the device still has work
-
-
-class Report(NamedTuple, Generic[T]):
-    """What came in: of every run its numbers, and what they are about."""
-
-    runs: list[list[float]]
-    about: T
-
-
-class Readback(Generic[T]):
-    """Reports of a few numbers each, seen in the order they were sent.
-
-    On a GPU they travel to pinned memory with an event behind them, and are seen once they are there. Only when more
-    than ``LEAD`` are under way does the host wait, for the oldest of them: the device is at work on what was sent after
-    it by then, so that its queue does not run dry, and the host is never further ahead. On the CPU a report is there at
-    once.
-    """
-
-    def __init__(self) -> None:
-        self.under_way: deque[_Sent[T]] = deque()
-
-    def send(self, numbers: Sequence[Tensor], about: T) -> None:
-        """Report doubles of shape (), under ``torch.func.vmap`` one of each to a run."""
-        runs = torch.broadcast_tensors(*(debug_unwrap(x) for x in numbers))
-        found, event = torch.stack(runs, dim=-1).view(-1, len(numbers)), None
-        if found.is_cuda:
-            found, event = _copied(found)
-        self.under_way.append(_Sent(found, event, about))
-
-    def seen(self) -> Iterator[Report[T]]:
-        """What has come in since last time."""
-        return self._seen(LEAD)
-
-    def rest(self) -> Iterator[Report[T]]:
-        """What is still under way; waits for it."""
-        return self._seen(0)
-
-    def _seen(self, lead: int) -> Iterator[Report[T]]:
-        while self.under_way and (len(self.under_way) > lead or self.under_way[0].here):
-            found, event, about = self.under_way.popleft()
-            if event is not None:
-                event.synchronize()
-            yield Report(found.tolist(), about)
+MAX_PENDING = 1  # reports in flight: while the host waits for the oldest, the device works on what was queued after it
 
 
 class _Sent(NamedTuple, Generic[T]):
-    found: Tensor
-    event: torch.cuda.Event | None
+    values: Tensor
+    copied: torch.cuda.Event | None
     about: T
 
     @property
-    def here(self) -> bool:
-        return self.event is None or self.event.query()
+    def ready(self) -> bool:
+        return self.copied is None or self.copied.query()
 
 
-def _copied(found: Tensor) -> tuple[Tensor, torch.cuda.Event]:
-    """The same in pinned memory, and the event after which it is there."""
-    pinned = torch.empty(found.shape, dtype=found.dtype, pin_memory=True).copy_(found, non_blocking=True)
-    event = torch.cuda.Event()
-    event.record(torch.cuda.current_stream(found.device))
-    return pinned, event
+class Readback(Generic[T]):
+    """A queue of reports of a few numbers each, from the device to the host, in order.
+
+    On a GPU a report is copied to pinned memory, followed by an event. The host waits, for the oldest report, only if
+    more than ``MAX_PENDING`` are in flight. On the CPU a report arrives at once.
+    """
+
+    def __init__(self) -> None:
+        self.queue: deque[_Sent[T]] = deque()
+
+    def send(self, numbers: Sequence[Tensor], about: T) -> None:
+        """Report doubles of shape (), under ``vmap`` one of each for every run, and what they are about."""
+        runs = torch.broadcast_tensors(*(debug_unwrap(x) for x in numbers))
+        values, copied = torch.stack(runs, dim=-1).view(-1, len(numbers)), None
+        if values.is_cuda:
+            stream = torch.cuda.current_stream(values.device)
+            values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True).copy_(values, non_blocking=True)
+            copied = torch.cuda.Event()
+            copied.record(stream)
+        self.queue.append(_Sent(values, copied, about))
+
+    def arrived(self, max_pending: int = MAX_PENDING) -> Iterator[tuple[list[list[float]], T]]:
+        """Yield the reports that have arrived, as (numbers of every run, about); with 0, wait for all of them."""
+        while self.queue and (len(self.queue) > max_pending or self.queue[0].ready):
+            values, copied, about = self.queue.popleft()
+            if copied is not None:
+                copied.synchronize()
+            yield values.tolist(), about

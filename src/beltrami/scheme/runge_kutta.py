@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta methods, driven by their tableaux."""
+"""Explicit Runge-Kutta methods, given by their tableaux."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,14 +10,21 @@ from torch import Tensor
 
 from beltrami.scheme import tableau
 from beltrami.scheme.base import Solver, State, Step, Time, VectorField
-from beltrami.scheme.interpolant import Hermite, LinearVectorField, added, as_time, span
+from beltrami.scheme.interpolant import (
+    Interpolant,
+    add_scaled,
+    as_time,
+    hermite_interpolant,
+    linear_interpolant,
+    step_length,
+)
 from beltrami.scheme.tableau import Tableau
 
 
 class RungeKutta(Solver):
-    """The explicit method of ``tableau``; remembers its last stage where that is the next step's first.
+    """The explicit method of ``tableau``; keeps its last stage if that is the first of the next step.
 
-    Also takes steps whose ends are known to the device alone, and those of no length, from where they start to there.
+    The times of a step may be tensors on the device, and its length may be zero.
     """
 
     tableau: ClassVar[Tableau]
@@ -30,7 +37,7 @@ class RungeKutta(Solver):
         return (f(t0, y0),) if self.tableau.fsal else ()
 
     def step(self, f: VectorField, t0: Time, t1: Time, y0: Tensor, state: State) -> Step:
-        dt, method = span(t0, t1, y0), self.tableau
+        dt, method = step_length(t0, t1, y0), self.tableau
         start, end = as_time(t0, y0), as_time(t1, y0)
         stages = [state[0] if state else f(start, y0)]
         y1 = y0
@@ -40,21 +47,22 @@ class RungeKutta(Solver):
         if not state:
             y1 = combine(y0, stages, weights=method.b, dt=dt)
         error = partial(self._error, stages, dt) if method.error else None
-        return Step(y1, error, (stages[-1],) if state else (), self._path(f, t0, t1, y0, y1, stages))
+        return Step(y1, error, (stages[-1],) if state else (), self._interpolant(f, t0, t1, y0, y1, stages))
 
     def _error(self, stages: Sequence[Tensor], dt: Time) -> Tensor:
         with torch.no_grad():
-            return weighted(stages, weights=self.tableau.error, dt=dt)
+            return _weighted_sum(stages, weights=self.tableau.error, dt=dt)
 
-    def _path(
+    def _interpolant(
         self, f: VectorField, t0: Time, t1: Time, y0: Tensor, y1: Tensor, stages: Sequence[Tensor]
-    ) -> Hermite | LinearVectorField:
+    ) -> Interpolant:
         method = self.tableau
         if method.order == 1:
-            return LinearVectorField(t0, t1, y0, y1)
+            return linear_interpolant(t0, t1, y0, y1)
         slope1 = partial(stages.__getitem__, -1) if method.fsal else partial(f, as_time(t1, y1), y1)
-        bend = partial(weighted, stages, weights=method.dense, dt=span(t0, t1, y0)) if method.dense else None
-        return Hermite(t0, t1, y0, y1, slope0=stages[0], slope1=slope1, bend=bend)
+        dt = step_length(t0, t1, y0)
+        quartic = partial(_weighted_sum, stages, weights=method.dense, dt=dt) if method.dense else None
+        return hermite_interpolant(t0, t1, y0, y1, slope0=stages[0], slope1=slope1, quartic=quartic)
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Midpoint(RungeKutta):
 
 @dataclass(frozen=True)
 class Heun(RungeKutta):
-    """Second order, two evaluations; Euler inside estimates the error. For loose tolerances."""
+    """Second order, two evaluations, with Euler as the embedded method. For loose tolerances."""
 
     tableau = tableau.HEUN
 
@@ -94,33 +102,31 @@ class Bosh3(RungeKutta):
 
 @dataclass(frozen=True)
 class Dopri5(RungeKutta):
-    """Dormand and Prince's pair with Shampine's quartic between steps: fifth order, six evaluations.
+    """Dormand and Prince's pair with Shampine's quartic interpolant: fifth order, six evaluations.
 
-    The one to begin with wherever the problem is not stiff.
+    The first choice for problems that are not stiff.
     """
 
     tableau = tableau.DOPRI5
 
 
 def combine(y: Tensor, stages: Sequence[Tensor], *, weights: Sequence[float], dt: Time) -> Tensor:
-    """y + dt sum_i w_i k_i, one fused addition to each weight that is not zero."""
-    fresh = False
+    """Return y + dt sum_i w_i k_i, one fused addition for each weight that is not zero."""
+    owned = False  # the first addition allocates the result; later ones add in place, which autograd allows here
     for weight, stage in zip(weights, stages, strict=False):
         if weight:
-            # Only the first sum needs memory of its own; the rest may be added in place, also under autograd, but
-            # for a dt on the device: that vmap would do run by run.
-            if fresh and not isinstance(dt, Tensor):
+            if owned and not isinstance(dt, Tensor):  # in place with a tensor dt, vmap would loop over the runs
                 y = y.add_(stage, alpha=dt * weight)
             else:
-                y, fresh = added(y, stage, dt, weight=weight), True
+                y, owned = add_scaled(y, stage, dt, weight=weight), True
     return y
 
 
-def weighted(stages: Sequence[Tensor], *, weights: Sequence[float], dt: Time) -> Tensor:
-    """dt sum_i w_i k_i, where the first weight is not zero."""
+def _weighted_sum(stages: Sequence[Tensor], *, weights: Sequence[float], dt: Time) -> Tensor:
+    """Return dt sum_i w_i k_i; the first weight must not be zero."""
     return combine(stages[0] * (dt * weights[0]), stages[1:], weights=weights[1:], dt=dt)
 
 
 def _later(t: Time, dt: Time, c: float) -> Time:
-    """t + c dt, on the device in one operation."""
+    """Return t + c dt, for tensors in one operation."""
     return torch.add(t, dt, alpha=c) if isinstance(t, Tensor) else t + c * dt

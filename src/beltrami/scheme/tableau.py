@@ -9,17 +9,15 @@ class Tableau:
 
     .. math:: k_i = f(t_0 + c_i h, \; y_0 + h \sum_{j<i} a_{ij} k_j), \qquad y_1 = y_0 + h \sum_i b_i k_i
 
-    Rationals are written as quotients, each rounded once.
-
     Args:
-        order: of ``y1``.
-        a: rows 2 to s, each as long as the stages before it.
+        order: order of ``y1``.
+        a: rows 2 to s, row i with i - 1 entries.
         b: weights of ``y1``.
         c: nodes of rows 2 to s.
         error: weights of ``y1`` minus those of the embedded method; empty without one.
         error_order: order of the embedded method.
         dense: weights d of the quartic term theta^2 (1 - theta)^2 h sum d_i k_i that turns the cubic Hermite
-            interpolant into the method's own continuous extension; empty without one.
+            interpolant into the continuous extension of the method; empty without one.
     """
 
     order: int
@@ -32,23 +30,16 @@ class Tableau:
 
     @property
     def fsal(self) -> bool:
-        """Whether the last stage is the first of the next step: its row is ``b``."""
+        """Whether the last stage is the first stage of the next step ("first same as last"): its row is ``b``."""
         return len(self.a) > 0 and (*self.a[-1], 0.0) == self.b
 
 
 EULER = Tableau(order=1, a=(), b=(1.0,), c=())
-
 MIDPOINT = Tableau(order=2, a=((1 / 2,),), b=(0.0, 1.0), c=(1 / 2,))
-
 HEUN = Tableau(order=2, a=((1.0,),), b=(1 / 2, 1 / 2), c=(1.0,), error=(-1 / 2, 1 / 2), error_order=1)
-
 RK4 = Tableau(
-    order=4,
-    a=((1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)),
-    b=(1 / 6, 1 / 3, 1 / 3, 1 / 6),
-    c=(1 / 2, 1 / 2, 1.0),
+    order=4, a=((1 / 2,), (0.0, 1 / 2), (0.0, 0.0, 1.0)), b=(1 / 6, 1 / 3, 1 / 3, 1 / 6), c=(1 / 2, 1 / 2, 1.0)
 )
-
 BOSH3 = Tableau(
     order=3,
     a=((1 / 2,), (0.0, 3 / 4), (2 / 9, 1 / 3, 4 / 9)),
@@ -57,7 +48,6 @@ BOSH3 = Tableau(
     error=(-5 / 72, 1 / 12, 1 / 9, -1 / 8),
     error_order=2,
 )
-
 DOPRI5 = Tableau(
     order=5,
     a=(

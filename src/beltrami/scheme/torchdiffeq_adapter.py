@@ -1,4 +1,4 @@
-"""Somebody else's time stepping behind our door."""
+"""Adapter for torchdiffeq's solvers."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,15 +14,15 @@ from beltrami.scheme.base import Adjoint, CountingField, Solution, Stats, TimeSt
 
 @dataclass(frozen=True)
 class TorchDiffEq(TimeStepping):
-    """A solver of torchdiffeq, to stand where a ``Scheme`` stands; needs ``pip install beltrami[torchdiffeq]``.
+    """A solver of torchdiffeq in place of a ``Scheme``; needs ``pip install beltrami[torchdiffeq]``.
 
-    Its ``Continuous`` integrates y backwards along with the adjoint, over the whole of each interval: for diffusion
-    keep these short. Steps are not counted, evaluations are.
+    Its ``Continuous`` integrates y backwards together with the adjoint over each whole interval: for diffusion, which
+    is unstable backwards, keep intervals short. Evaluations are counted, steps are not.
 
     Args:
         method: torchdiffeq's name of the solver, such as ``"dopri5"``.
         rtol, atol: tolerances.
-        step_size: for its solvers of constant steps.
+        step_size: for its solvers with constant steps.
         adjoint: ``Direct()`` for ``odeint``, ``Continuous()`` for ``odeint_adjoint``.
     """
 
@@ -55,7 +55,7 @@ class TorchDiffEq(TimeStepping):
                 rtol=self.rtol,
                 atol=self.atol,
                 method=self.method,
-                options={"norm": _norm} if self.step_size is None else {"step_size": self.step_size},
+                options={"norm": _rms} if self.step_size is None else {"step_size": self.step_size},
             )
         except AssertionError as failure:
             raise SolverError(
@@ -66,15 +66,14 @@ class TorchDiffEq(TimeStepping):
         return Solution(ys, stats)
 
 
-def _norm(x: Tensor) -> Tensor:
-    """Root mean square, without a graph: step sizes are constants. Else their derivative, which for a field that
-    depends on time is only half there, would spoil the gradient."""
+def _rms(x: Tensor) -> Tensor:
+    """Return the root mean square without a graph: torchdiffeq would differentiate step sizes, and only in part."""
     return x.detach().square().mean().sqrt()
 
 
 def _independent(params: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Those that gradients can reach; refused where one was computed from another, as torchdiffeq's adjoint would
-    count what flows between them twice."""
+    """Return the parameters that require gradients; raise if one was computed from another, since torchdiffeq's
+    adjoint would then count the gradient between them twice."""
     reached = requiring_grad(params)
     nodes = [get_gradient_edge(p).node for p in reached]
     ahead = [parent for node in nodes for parent, _ in node.next_functions]
@@ -85,8 +84,8 @@ def _independent(params: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             continue
         if node in nodes:
             raise ValueError(
-                f"with TorchDiffEq and Continuous() no tensor of `params` may be computed from another, and number "
-                f"{nodes.index(node)} is behind one of the others: leave one of the two out, or use a Scheme."
+                "with TorchDiffEq and Continuous() no tensor of `params` may be computed from another, but one is "
+                f"computed from params[{nodes.index(node)}]: leave out one of the two, or use a Scheme."
             )
         seen.add(node)
         ahead += [parent for parent, _ in node.next_functions]

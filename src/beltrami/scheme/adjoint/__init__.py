@@ -1,7 +1,6 @@
-"""Adjoints: how the gradient of a solve is found."""
+"""Adjoints: ways to compute the gradient of a solve."""
 
-from beltrami.scheme.adjoint.checkpointed import Checkpointed
 from beltrami.scheme.adjoint.continuous import Continuous
-from beltrami.scheme.adjoint.direct import Direct
+from beltrami.scheme.adjoint.discrete import Checkpointed, Direct
 
 __all__ = ["Direct", "Checkpointed", "Continuous"]

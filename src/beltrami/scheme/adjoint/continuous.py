@@ -1,5 +1,6 @@
-"""Pontryagin's adjoint equation."""
+"""The continuous adjoint: Pontryagin's adjoint equation, solved backwards in time."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -7,23 +8,25 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from beltrami.scheme.adjoint.direct import Direct
-from beltrami.scheme.adjoint.path import Path
-from beltrami.scheme.adjoint.prefix_controller import PrefixController
-from beltrami.scheme.adjoint.pullback import pullback, spread
+from beltrami.scheme.adjoint.discrete import place_gradients, pullback, run_function
 from beltrami.scheme.base import (
     Adjoint,
+    Controller,
     CountingField,
-    Solution,
+    Decision,
+    Problem,
+    Solver,
     Stats,
+    Step,
+    Time,
     VectorField,
     refuse_second_derivative,
-    requiring_grad,
 )
+from beltrami.scheme.interpolant import Interpolant, hermite_interpolant, linear_interpolant
 from beltrami.scheme.loop import accepted_steps
 
 if TYPE_CHECKING:
-    from beltrami.scheme.solve import Scheme
+    from beltrami.scheme.time_stepping import Scheme
 
 
 @dataclass(frozen=True)
@@ -34,91 +37,73 @@ class Continuous(Adjoint):
               \lambda(t_k^-) = \lambda(t_k^+) + \frac{\partial L}{\partial y(t_k)}, \qquad
               \frac{dL}{dp} = \int \partial_p f(t, y)^\top \lambda \, dt
 
-    Accurate to the tolerances of the scheme rather than to round-off, and free of any graph longer than one evaluation.
+    Accurate to the tolerances of the scheme rather than to round-off; its longest graph is that of one evaluation.
 
-    Backwards, a diffusion equation is ill-posed: y itself can not be recovered from y(T), as errors grow like
-    exp(2 T). So y is kept at every accepted step on the way forward and interpolated on the way back, where only
-    lambda is integrated; for lambda backwards is the stable direction. It is scaled to unit size, which leaves the
-    tolerances their meaning however small the loss, and the integrals over time, which nothing feeds on, have no say
-    in the step sizes.
+    A diffusion equation is ill-posed backwards: y cannot be recovered from y(T), since errors grow like exp(2 T).
+    So the forward solve keeps y at every accepted step, the backward solve interpolates it, and only lambda is
+    integrated, for which backwards is the stable direction. Lambda is scaled to unit size, so that the tolerances do
+    not depend on the size of the loss; the integrals over time have no influence on the step sizes.
 
     Args:
-        scheme: how to go backwards; by default as forwards.
+        scheme: the scheme of the backward solve; by default that of the forward solve.
     """
 
     scheme: "Scheme | None" = None
 
-    def run(
-        self, f: VectorField, y0: Tensor, ts: tuple[float, ...], scheme: "Scheme", params: tuple[Tensor, ...]
-    ) -> Solution:
-        params = requiring_grad(params)
-        if not torch.is_grad_enabled() or not requiring_grad((y0, *params)):
-            return Direct().run(f, y0, ts, scheme, ())
-        stats = Stats()
-        ys: Tensor = _Continuous.apply(  # type: ignore[no-untyped-call]
-            _Problem(f, ts, scheme, self.scheme or scheme, stats), y0, *params
-        )
-        return Solution(ys, stats)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    f: VectorField
-    ts: tuple[float, ...]
-    scheme: "Scheme"
-    backward: "Scheme"
-    stats: Stats
+    def run(self, problem: Problem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
+        return run_function(_Continuous.apply, problem, self.scheme or problem.scheme, y0, params)
 
 
 class _Continuous(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, problem: _Problem, y0: Tensor, *params: Tensor) -> Tensor:
-        f, ts, scheme, stats = problem.f, problem.ts, problem.scheme, problem.stats
-        anchors = {ts[0]: y0}
-        for stride in accepted_steps(CountingField(f, stats), y0, ts[0], ts[-1], scheme, stats):
-            if scheme.solver.order > 4:  # a cubic over the whole step would lose digits that the solver has
-                middle = 0.5 * (stride.t0 + stride.t1)
-                anchors[middle] = stride.step.interpolate(middle)
-            anchors |= stride.observe(ts)
-            anchors[stride.t1] = stride.step.y1
-        ctx.problem, ctx.times, ctx.count = problem, sorted(anchors), len(params)
-        ctx.save_for_backward(*params, *(anchors[t] for t in ctx.times))
-        return torch.stack([anchors[t] for t in ts])
+    def forward(ctx: Any, problem: Problem, backward: "Scheme", y0: Tensor, *params: Tensor) -> Tensor:
+        f, ts, scheme, stats = problem
+        states = {ts[0]: y0}
+        for accepted in accepted_steps(CountingField(f, stats), y0, ts[0], ts[-1], scheme, stats):
+            if scheme.solver.order > 4:  # a cubic over the whole step would be less accurate than the solver
+                middle = 0.5 * (accepted.t0 + accepted.t1)
+                states[middle] = accepted.step.interpolate(middle)
+            states |= accepted.states_at(ts)
+            states[accepted.t1] = accepted.step.y1
+        ctx.problem, ctx.backward_scheme, ctx.times = problem, backward, sorted(states)
+        ctx.save_for_backward(*params, *(states[t] for t in ctx.times))
+        return torch.stack([states[t] for t in ts])
 
     @staticmethod
     def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_derivative("Continuous()")
-        problem, ts = ctx.problem, ctx.problem.ts
-        params, anchors = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
-        wanted = [p for p, needed in zip(params, ctx.needs_input_grad[2:], strict=True) if needed]
-        field = CountingField(problem.f, problem.stats, backward=True)
-        path = Path(field, ctx.times, anchors, smooth=problem.scheme.solver.order > 2)
-        adjoint = _AdjointField(field, path, wanted)
+        f, ts, forward, stats = ctx.problem
+        _, _, needs_y0, *needed = ctx.needs_input_grad
+        params, states = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
+        wanted = [p for p, n in zip(params, needed, strict=True) if n]
+        field = CountingField(f, stats, backward=True)
+        adjoint = _AdjointField(field, _Path(field, ctx.times, states, cubic=forward.solver.order > 2), wanted)
 
-        size = torch.linalg.vector_norm(grad_ys) / grad_ys[0].numel() ** 0.5
+        count = grad_ys[0].numel()
+        size = torch.linalg.vector_norm(grad_ys) / count**0.5
         size = torch.where(size > 0, size, torch.ones_like(size))
         w = adjoint.pack([grad_ys[-1] / size, *(torch.zeros_like(p) for p in wanted)])
-        scheme = _backward_scheme(problem, grad_ys[0].numel())
+        controller: Controller = PrefixController(ctx.backward_scheme.controller.resume(stats.last_dt), count)
         for k in reversed(range(len(ts) - 1)):
-            stats = Stats()
-            for stride in accepted_steps(adjoint, w, -ts[k + 1], -ts[k], scheme, stats):
-                w = stride.step.y1
-            scheme = replace(scheme, controller=scheme.controller.resume(stats.last_dt))
+            interval, scheme = Stats(), replace(ctx.backward_scheme, controller=controller)
+            for accepted in accepted_steps(adjoint, w, -ts[k + 1], -ts[k], scheme, interval):
+                w = accepted.step.y1
+            controller = controller.resume(interval.last_dt)
             lam, *sums = adjoint.unpack(w)
             w = adjoint.pack([lam + grad_ys[k] / size, *sums])
         grad_y0, *sums = (g * size for g in adjoint.unpack(w))
-        return None, grad_y0 if ctx.needs_input_grad[1] else None, *spread(sums, ctx.needs_input_grad[2:])
+        return None, None, grad_y0 if needs_y0 else None, *place_gradients(sums, needed)
 
 
 class _AdjointField:
     """d/ds of w = (lambda, integrals) along s = -t, as one flat vector: (J^T lambda, (df/dp)^T lambda)."""
 
-    def __init__(self, f: VectorField, path: Path, params: Sequence[Tensor]) -> None:
+    def __init__(self, f: VectorField, path: "_Path", params: Sequence[Tensor]) -> None:
         self.f, self.path, self.params = f, path, params
-        self.shapes = [path.anchors[0].shape, *(p.shape for p in params)]
+        self.shapes = [path.states[0].shape, *(p.shape for p in params)]
 
     def __call__(self, s: float, w: Tensor) -> Tensor:
-        create_graph = torch.is_grad_enabled()  # implicit solvers differentiate this field in their turn
+        create_graph = torch.is_grad_enabled()  # implicit solvers differentiate this field
         lam, *_ = self.unpack(w)
         with torch.enable_grad():
             y = self.path(-s).detach().requires_grad_()
@@ -126,14 +111,70 @@ class _AdjointField:
             return self.pack(pullback([dy], [y, *self.params], [lam], create_graph=create_graph))
 
     def pack(self, parts: Sequence[Tensor]) -> Tensor:
-        dtype = self.path.anchors[0].dtype
+        dtype = self.path.states[0].dtype
         return torch.cat([x.flatten().to(dtype) for x in parts])
 
     def unpack(self, w: Tensor) -> list[Tensor]:
-        pieces = torch.split(w, [shape.numel() for shape in self.shapes])
-        return [x.view(shape) for x, shape in zip(pieces, self.shapes, strict=True)]
+        parts = torch.split(w, [shape.numel() for shape in self.shapes])
+        return [x.view(shape) for x, shape in zip(parts, self.shapes, strict=True)]
 
 
-def _backward_scheme(problem: _Problem, count: int) -> "Scheme":
-    controller = problem.backward.controller.resume(problem.stats.last_dt)
-    return replace(problem.backward, controller=PrefixController(controller, count))
+class _Path:
+    """The forward solution y(t) through the states y_i = y(t_i); keeps only the current interval's interpolant.
+
+    Args:
+        f: the vector field, for the slopes f(t_i, y_i).
+        times: increasing t_i.
+        states: y_i.
+        cubic: cubic Hermite or linear. A cubic overshoots if steps are far longer than the time scales of the problem.
+    """
+
+    def __init__(self, f: VectorField, times: Sequence[float], states: Sequence[Tensor], *, cubic: bool) -> None:
+        self.f, self.times, self.states, self.cubic = f, times, states, cubic
+        self.slopes: dict[int, Tensor] = {}
+        self.current: tuple[int, Interpolant] | None = None
+
+    def __call__(self, t: float) -> Tensor:
+        i = min(max(bisect_right(self.times, t) - 1, 0), len(self.times) - 2)
+        if self.current is None or self.current[0] != i:
+            self.current = i, self._interpolant(i)
+        return self.current[1](t)
+
+    def _interpolant(self, i: int) -> Interpolant:
+        ends = self.times[i], self.times[i + 1], self.states[i], self.states[i + 1]
+        if not self.cubic:
+            return linear_interpolant(*ends)
+        with torch.no_grad():
+            known = self.slopes
+            self.slopes = {
+                k: known[k] if k in known else self.f(self.times[k], self.states[k]) for k in (i, i + 1)
+            }  # fmt: skip
+        slope1 = self.slopes[i + 1]
+        return hermite_interpolant(*ends, slope0=self.slopes[i], slope1=lambda: slope1)
+
+
+@dataclass(frozen=True)
+class PrefixController(Controller):
+    """``controller``, applied to the first ``count`` values of a flat state.
+
+    For integrals carried along with an equation that does not depend on them; see Kidger, Chen & Lyons, "Hey, that's
+    not an ODE" (ICML 2021).
+    """
+
+    controller: Controller
+    count: int
+
+    @property
+    def adaptive(self) -> bool:
+        return self.controller.adaptive
+
+    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+        return self.controller.first_step(f, t0, t1, y0, solver)
+
+    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
+        error = step.error
+        prefix = step._replace(y1=step.y1[: self.count], error=None if error is None else lambda: error()[: self.count])
+        return self.controller.decide(prefix, dt, y0[: self.count], solver, memory)
+
+    def resume(self, dt: Time) -> "PrefixController":
+        return replace(self, controller=self.controller.resume(dt))

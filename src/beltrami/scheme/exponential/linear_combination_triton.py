@@ -1,7 +1,7 @@
-"""Linear combinations on the GPU: every vector is read once, for all times at once.
+"""Triton kernels for linear combinations and dot products: every vector is read once, for all times together.
 
-Libraries for matrices are made for matrices that are not a few rows by millions of columns. Here a program takes a tile
-of the states of a run and goes through the vectors. Dot products leave a sum a tile, added up in their order.
+For matrices of a few rows and millions of columns, for which cuBLAS is slow. A program takes a tile of the states of
+one run and loops over the vectors. Dot products write one partial sum a tile; these are added in a fixed order.
 """
 
 import torch
@@ -10,8 +10,8 @@ import triton.language as tl
 from torch import Tensor
 from triton import cdiv, next_power_of_2
 
-TIMES = 32  # of a tile; more of them take several programs
-TILE = 4096  # numbers of a tile: times and places
+TIMES = 32  # the most times of a tile; more are split among programs
+TILE = 4096  # values of a tile: times multiplied by positions
 WARPS = 4
 
 
@@ -20,25 +20,25 @@ def _combine(
     start, d, block, out, size, stride, terms, times, run_stride, time_stride,
     FRESH: tl.constexpr, J: tl.constexpr, B: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    """FRESH: begin with ``start``, else with what ``out`` holds."""
-    place, run = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B), tl.program_id(1).to(tl.int64)
+    """Add to ``start`` if FRESH, else to the values in ``out``."""
+    position, run = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B), tl.program_id(1).to(tl.int64)
     time = tl.program_id(2) * J + tl.arange(0, J)
-    inside, there = place < size, time < times
-    both = there[:, None] & inside[None, :]
-    whole = out + run * (times + 1) * size
-    target = whole + (time + 1).to(tl.int64)[:, None] * size + place[None, :]
+    valid, valid_time = position < size, time < times
+    both = valid_time[:, None] & valid[None, :]
+    run_out = out + run * (times + 1) * size
+    target = run_out + (time + 1).to(tl.int64)[:, None] * size + position[None, :]
     if FRESH:
-        y = tl.load(start + run * size + place, mask=inside, other=0.0)
+        y = tl.load(start + run * size + position, mask=valid, other=0.0)
         if tl.program_id(2) == 0:
-            tl.store(whole + place, y, mask=inside)
+            tl.store(run_out + position, y, mask=valid)
         acc = tl.zeros((J, B), SUM) + y.to(SUM)[None, :]
     else:
         acc = tl.load(target, mask=both, other=0.0).to(SUM)
-    weights, vector = d + run * run_stride + time * time_stride, block + run * size + place
+    weights, vector = d + run * run_stride + time * time_stride, block + run * size + position
     for k in range(terms):
-        w = tl.load(vector, mask=inside, other=0.0).to(SUM)
-        vector += stride  # by and by, since a product with k may be more than 32 bits hold
-        acc += tl.load(weights + k, mask=there, other=0.0).to(SUM)[:, None] * w[None, :]
+        w = tl.load(vector, mask=valid, other=0.0).to(SUM)
+        vector += stride  # added in every iteration, since k * stride may exceed 32 bits
+        acc += tl.load(weights + k, mask=valid_time, other=0.0).to(SUM)[:, None] * w[None, :]
     tl.store(target, acc, mask=both)
 
 
@@ -47,20 +47,20 @@ def _dots(
     g, block, out, size, stride, terms, times, run_stride, time_stride,
     J: tl.constexpr, B: tl.constexpr, SUM: tl.constexpr,
 ):  # fmt: skip
-    place, run = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B), tl.program_id(1).to(tl.int64)
+    position, run = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B), tl.program_id(1).to(tl.int64)
     time = (tl.program_id(2) * J + tl.arange(0, J)).to(tl.int64)
-    inside, there = place < size, time < times
-    both = there[:, None] & inside[None, :]
-    x = tl.load(g + run * run_stride + time[:, None] * time_stride + place[None, :], mask=both, other=0.0).to(SUM)
-    tile, vector = run * tl.num_programs(0) + tl.program_id(0), block + run * size + place
+    valid, valid_time = position < size, time < times
+    both = valid_time[:, None] & valid[None, :]
+    x = tl.load(g + run * run_stride + time[:, None] * time_stride + position[None, :], mask=both, other=0.0).to(SUM)
+    tile, vector = run * tl.num_programs(0) + tl.program_id(0), block + run * size + position
     for k in range(terms):
-        w = tl.load(vector, mask=inside, other=0.0).to(SUM)
+        w = tl.load(vector, mask=valid, other=0.0).to(SUM)
         vector += stride
-        tl.store(out + (tile * times + time) * terms + k, tl.sum(x * w[None, :], 1), mask=there)
+        tl.store(out + (tile * times + time) * terms + k, tl.sum(x * w[None, :], 1), mask=valid_time)
 
 
 def combine(ys: Tensor, y0: Tensor | None, d: Tensor, block: Tensor) -> None:
-    """Write y0, and y0 + sum_k d_jk w_k at each time j, into ``ys``; without y0 the sum is added to what is there.
+    """Write y0, and y0 + sum_k d_jk w_k at each time j, into ``ys``; without y0 add the sum to ``ys``.
 
     Shapes:
         ``ys`` (runs, 1 + j, n, d), ``y0`` (runs, n, d), ``d`` (runs, j, k), ``block`` (k, runs, n, d).
@@ -75,12 +75,12 @@ def combine(ys: Tensor, y0: Tensor | None, d: Tensor, block: Tensor) -> None:
     with torch.cuda.device_of(ys):
         _combine[cdiv(size, b), runs, cdiv(times, j)](
             start, d, block, ys, size, block.stride(0), terms, times, d.stride(0), d.stride(1),
-            FRESH=y0 is not None, J=j, B=b, SUM=_wide(ys), num_warps=WARPS,
+            FRESH=y0 is not None, J=j, B=b, SUM=_sum_type(ys), num_warps=WARPS,
         )  # fmt: skip
 
 
 def dots(g: Tensor, block: Tensor) -> Tensor:
-    """<g_j, w_k> of every run, (runs, j, n, d), (k, runs, n, d) -> (runs, j, k)."""
+    """Return <g_j, w_k> of every run, (runs, j, n, d), (k, runs, n, d) -> (runs, j, k)."""
     runs, times = g.shape[:2]
     terms, size = len(block), block[0, 0].numel()
     g = g if g[0, 0].is_contiguous() else g.contiguous()
@@ -92,16 +92,16 @@ def dots(g: Tensor, block: Tensor) -> Tensor:
         with torch.cuda.device_of(g):
             _dots[tiles, runs, cdiv(times, j)](
                 g, block, partial, size, block.stride(0), terms, times, g.stride(0), g.stride(1),
-                J=j, B=b, SUM=_wide(g), num_warps=WARPS,
+                J=j, B=b, SUM=_sum_type(g), num_warps=WARPS,
             )  # fmt: skip
     return partial.sum(1).to(g.dtype)
 
 
 def _tile(times: int) -> tuple[int, int]:
-    """Times and places of a tile."""
+    """Return the times and positions of a tile."""
     j = min(int(next_power_of_2(max(times, 1))), TIMES)
     return j, max(1, min(TILE // j, TILE // 4))
 
 
-def _wide(tensor: Tensor) -> tl.dtype:
+def _sum_type(tensor: Tensor) -> tl.dtype:
     return tl.float64 if tensor.dtype == torch.float64 else tl.float32

@@ -4,24 +4,53 @@ The solution of :math:`y' = \alpha (B - I) y + b` is, with :math:`s = \alpha t` 
 
 .. math:: y(t) = y_0 + t \, \varphi_1(s (B - I)) \, w, \qquad \varphi_1(x) = \frac{e^x - 1}{x},
 
-whatever the source b. Here is :math:`\varphi_1(s (B - I)) = \sum_k d_k(s) P_k(B)` for two families of polynomials, with
-a bound of what a sum cut off leaves out. The bounds ask of B one thing, that it does not expand in some norm.
+for every source b. Here :math:`\varphi_1(s (B - I)) = \sum_k d_k(s) P_k(B)` for two families of polynomials, with a
+bound of the truncation error. The bounds assume only that B does not expand in some norm.
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from beltrami.scheme.exponential.device_constant import kept
-
-NEGLIGIBLE = 40.0  # e^-40 is below the round-off of double precision
-SERIES = 16  # terms of phi near zero, where its closed form cancels
+NEGLIGIBLE = 40.0  # e^-40 is below round-off in double precision
+SERIES = 16  # terms of the power series of phi near zero, where its closed form cancels
 NEAR = 0.5
+MAX_CACHED = 64  # tensors for each cached function
+P = ParamSpec("P")
+
+
+def cached_on_device(
+    build: Callable[Concatenate[torch.device, P], Tensor],
+) -> Callable[Concatenate[torch.device, P], Tensor]:
+    """Cache the results of a function of a device and hashable arguments; callers must not write to them.
+
+    A tensor built during the capture of a CUDA graph has values only in replays, so it is not cached. The warm-up runs
+    before a capture fill the cache.
+    """
+    known: OrderedDict[object, Tensor] = OrderedDict()
+
+    @wraps(build)
+    def get(device: torch.device, /, *args: P.args, **options: P.kwargs) -> Tensor:
+        key = (device, args, tuple(sorted(options.items())))
+        found = known.get(key)
+        if found is None:
+            with torch.inference_mode(False), torch.no_grad():
+                found = build(device, *args, **options)
+            if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+                return found
+            known[key] = found
+            if len(known) > MAX_CACHED:
+                known.popitem(last=False)
+        return found
+
+    return get
 
 
 class Expansion(ABC):
@@ -35,17 +64,17 @@ class Expansion(ABC):
 
     @abstractmethod
     def size(self, s: float) -> int:
-        """So many terms that the rest is below round-off in double precision, if no :math:`w_k` is larger than w."""
+        """Return a number of terms after which the rest is below round-off, if no :math:`w_k` is larger than w."""
 
     @abstractmethod
     def coefficients(self, s: Tensor, *, size: int) -> Tensor:
-        """The d_k at each of ``s``, for k below ``size``: (j,) -> (j, size). Double precision; differentiable."""
+        """Return d_k at each of ``s``, for k below ``size``: (j,) -> (j, size). Double precision; differentiable."""
 
     @abstractmethod
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
-        r"""Factors p, q of a bound :math:`p_K \|w_K\| + q_K \|w_{K-1}\|` of what the sum to K leaves out.
+        r"""Return p, q of a bound :math:`p_K \|w_K\| + q_K \|w_{K-1}\|` of the error of the sum up to K.
 
-        For every K from 0 to size - 2, each (size - 1,).
+        For every K from 0 to size - 2: each (size - 1,).
         """
 
 
@@ -55,21 +84,21 @@ class Chebyshev(Expansion):
     .. math:: e^{s (x - 1)} = \sum_k c_k(s) T_k(x), \quad c_k = (2 - \delta_{k0}) e^{-s} I_k(s) \ge 0, \quad
               s \, d_k(s) = \int_0^s c_k(\sigma) d\sigma
 
-    The sum to K solves the equation but for a residual
-    :math:`\tfrac\alpha2 t (d_{K+1} w_K - d_K w_{K+1})`, all other terms cancelling by the recurrence of the Bessel
-    functions. The flow does not expand it, so that the error is at most its integral over time,
+    The sum up to K solves the equation with a residual :math:`\tfrac\alpha2 t (d_{K+1} w_K - d_K w_{K+1})`; all other
+    terms cancel by the recurrence of the Bessel functions. The flow does not expand the residual, so the error is at
+    most its integral over time,
 
     .. math:: \|e(t)\| \le \tfrac12 t s \left(e_{K+1} \|w_K\| + e_K \|w_{K+1}\|\right), \quad
               s^2 e_k = \int_0^s \sigma d_k(\sigma) d\sigma, \quad \|w_{K+1}\| \le 2 \|w_K\| + \|w_{K-1}\|.
 
-    This holds for every B that does not expand, normal or not. Where its spectrum is far from real the w_k grow, and
-    the bound says so.
+    This holds for every B that does not expand, normal or not. If its spectrum is far from real the w_k grow, and the
+    bound with them.
     """
 
     factor = 2.0
 
     def size(self, s: float) -> int:
-        # e^-s I_k(s) is the chance that two Poisson numbers of mean s/2 differ by k: Bernstein's inequality.
+        # e^-s I_k(s) is the probability that two Poisson variables of mean s/2 differ by k: Bernstein's inequality.
         return 3 + math.ceil(NEGLIGIBLE / 3 + math.sqrt((NEGLIGIBLE / 3) ** 2 + 2 * NEGLIGIBLE * s))
 
     def coefficients(self, s: Tensor, *, size: int) -> Tensor:
@@ -84,26 +113,25 @@ class Chebyshev(Expansion):
 
 
 class Taylor(Expansion):
-    r"""Powers of B: about :math:`s + \sqrt{2 s \log(1/\epsilon)}` terms, for every B that does not expand.
+    r"""Powers of B (uniformisation): about :math:`s + \sqrt{2 s \log(1/\epsilon)}` terms, for every spectrum.
 
     .. math:: d_k(s) = \frac1s \sum_{i > k} e^{-s} \frac{s^i}{i!}, \qquad
               \|e(t)\| \le t \|w_K\| \sum_{k > K} d_k(s)
 
-    All coefficients are positive: nothing cancels, and a B of weights keeps the range of the state. Probabilists call
-    it uniformisation.
+    All coefficients are positive: nothing cancels, and a stochastic B keeps the state within its range.
     """
 
     factor = 1.0
 
     def size(self, s: float) -> int:
-        # The chance that a Poisson number of mean s exceeds k: Bernstein's inequality.
+        # The probability that a Poisson variable of mean s exceeds k: Bernstein's inequality.
         return 3 + math.ceil(s + NEGLIGIBLE / 3 + math.sqrt((NEGLIGIBLE / 3) ** 2 + 2 * NEGLIGIBLE * s))
 
     def coefficients(self, s: Tensor, *, size: int) -> Tensor:
         i = torch.arange(1, 2 * size + 1, dtype=s.dtype, device=s.device)
         s = s[:, None].clamp(min=torch.finfo(s.dtype).tiny)
-        chances = torch.exp((i - 1) * s.log() - s - torch.lgamma(i + 1))
-        return chances.flip(1).cumsum(1).flip(1)[:, :size]
+        probabilities = torch.exp((i - 1) * s.log() - s - torch.lgamma(i + 1))
+        return probabilities.flip(1).cumsum(1).flip(1)[:, :size]
 
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
         d = self.coefficients(torch.tensor([s], dtype=torch.float64), size=2 * size)[0]
@@ -112,22 +140,22 @@ class Taylor(Expansion):
 
 
 def _transform(function: Callable[[Tensor], Tensor], s: Tensor, *, size: int) -> Tensor:
-    """Chebyshev coefficients of x -> function(s (1 - x)) on [-1, 1], for each of ``s``: (j,) -> (j, size)."""
+    """Return the Chebyshev coefficients of x -> function(s (1 - x)) on [-1, 1] for each s: (j,) -> (j, size)."""
     return function(s[:, None] * _nodes(s.device, size)) @ _cosines(s.device, size)
 
 
-@kept
+@cached_on_device
 def _nodes(device: torch.device, size: int) -> Tensor:
-    """1 - x at the Chebyshev nodes x, whose angles are odd multiples of a step: (size,)."""
+    """Return 1 - x at the Chebyshev nodes x, (size,)."""
     odd = 2 * torch.arange(size, device=device) + 1
     return 2.0 * torch.sin(math.pi / (4 * size) * odd.to(torch.float64)).square()
 
 
-@kept
+@cached_on_device
 def _cosines(device: torch.device, size: int) -> Tensor:
-    """From values at the nodes to coefficients, (size, size)."""
+    """Return the matrix (size, size) that maps values at the nodes to coefficients."""
     k = torch.arange(size, device=device)
-    turns = ((2 * k + 1)[:, None] * k) % (4 * size)  # whole turns are taken out exactly
+    turns = ((2 * k + 1)[:, None] * k) % (4 * size)  # full turns are removed exactly
     weights = (1.0 + (k > 0).to(torch.float64)) / size
     return torch.cos(math.pi / (2 * size) * turns.to(torch.float64)) * weights
 
@@ -153,9 +181,9 @@ class _Phi1(Function):
         return grad[0] * slope
 
 
-@kept
+@cached_on_device
 def _slopes(device: torch.device) -> Tensor:
-    """The power series of the derivative of phi_1(-u), (SERIES,)."""
+    """Return the coefficients of the power series of the derivative of phi_1(-u), (SERIES,)."""
     k = torch.arange(SERIES, dtype=torch.float64, device=device)
     return -((-1.0) ** k) * (k + 1) * torch.exp(-torch.lgamma(k + 3))
 

@@ -1,4 +1,4 @@
-"""Sums of the vectors of a recurrence, with their derivatives, for one linear field or many of one pattern."""
+"""Sums over the vectors of a recurrence, with their derivatives, for one linear field or a batch with one pattern."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from torch.autograd import Function
 
 from beltrami.scheme.base import Stats, refuse_second_derivative
 from beltrami.scheme.exponential.linear_combination import combine, dots
-from beltrami.scheme.sparsity import SparsityPattern
+from beltrami.scheme.vector_field import SparsityPattern
 
 
-class Sums(Function):
-    """y0, and y0 + sum_k d_jk w_k at each time j, of every run; with derivatives by y0, the entries of B, w_0 and d.
+class RecurrenceSum(Function):
+    """y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w_0 and d.
 
-    Args of its ``apply``: the vectors w_k in blocks, as :func:`extend` makes them, without a graph; the pattern; the
-    factor c of the recurrence; where to count products on the way back, or None; and then what has derivatives.
+    Args of ``apply``: the vectors w_k in blocks, from :func:`extend`; the pattern of B; the factor c of the recurrence;
+    where to count backward products, or None; then y0, a, w and d.
 
     Shapes:
         blocks (k, runs, n, d), ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) ->
@@ -24,17 +24,10 @@ class Sums(Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        blocks: tuple[Tensor, ...],
-        pattern: SparsityPattern,
-        c: float,
-        stats: Stats | None,
-        y0: Tensor,
-        a: Tensor,
-        w: Tensor,
-        d: Tensor,
+        ctx: Any, blocks: tuple[Tensor, ...], pattern: SparsityPattern, c: float, stats: Stats | None, *inputs: Tensor
     ) -> Tensor:
         ctx.pattern, ctx.c, ctx.stats = pattern, c, stats
+        y0, a, _, d = inputs
         ctx.save_for_backward(a, d, *blocks)
         return combine(y0, d, blocks)
 
@@ -47,15 +40,59 @@ class Sums(Function):
         da, dw = a.new_zeros(a.shape) if needs_a else None, None
         if needs_a or needs_w:
             terms = [term for block in blocks for term in block]
-            dw = _pulled(g, a, d, terms, da, ctx.pattern, ctx.c)
+            dw = _transposed_recurrence(g, a, d, terms, da, ctx.pattern, ctx.c)
             if ctx.stats is not None:
                 ctx.stats.backward_evaluations += len(terms) - 1
         dy0, dd = grad[0].sum(1) if needs_y0 else None, dots(g, blocks) if needs_d else None
         return None, None, None, None, dy0, da, dw if needs_w else None, dd
 
 
+class BatchedRecurrenceSum(Function):
+    """The same sum for one field of a batch under ``torch.func.vmap``, which computes all of them together.
+
+    Shapes:
+        ``y0``, ``w`` (n, d), ``a`` (m,), ``d`` (j, k) -> (1 + j, n, d).
+    """
+
+    @staticmethod
+    def forward(y0: Tensor, a: Tensor, w: Tensor, d: Tensor, pattern: SparsityPattern, c: float) -> Tensor:
+        raise RuntimeError("BatchedRecurrenceSum needs torch.func.vmap: for a single field use `recurrence_sum`.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Save nothing: ``RecurrenceSum`` saves what the batch needs."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
+        *tensors, pattern, c = inputs
+        runs = [
+            x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0).contiguous()
+            for x, dim in zip(tensors, in_dims, strict=False)
+        ]
+        if not prefers_single_runs(runs[0]):
+            return recurrence_sum(*runs, pattern=pattern, c=c), 0
+        each = zip(*(x.split(1) for x in runs), strict=True)
+        return torch.cat([recurrence_sum(*one, pattern=pattern, c=c) for one in each]), 0
+
+
+def recurrence_sum(
+    y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: SparsityPattern, c: float, stats: Stats | None = None
+) -> Tensor:
+    """Compute the vectors w_k and their sums: (runs, n, d), (runs, ...), (runs, j, k) -> (runs, 1 + j, n, d)."""
+    blocks: list[Tensor] = []
+    with torch.no_grad():
+        extend(blocks, w, a, pattern, c, degree=d.shape[2] - 1)
+    ys: Tensor = RecurrenceSum.apply(tuple(blocks), pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
+    return ys
+
+
+def prefers_single_runs(y: Tensor) -> bool:
+    """Whether runs are faster one after another: on a CPU, where launches are cheap and the cache is small."""
+    return y.device.type == "cpu"
+
+
 def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern, c: float, *, degree: int) -> None:
-    """Add the block of the vectors w_k = P_k(B) w from where they end, or from w_0 = w, to w_degree.
+    """Append a block with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``.
 
     Shapes:
         ``w`` (runs, n, d), blocks (k, runs, n, d).
@@ -73,35 +110,35 @@ def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern,
     blocks.append(block)
 
 
-def _pulled(
+def _transposed_recurrence(
     g: Tensor, a: Tensor, d: Tensor, terms: list[Tensor], da: Tensor | None, pattern: SparsityPattern, c: float
 ) -> Tensor:
-    r"""The derivative by w, that by the entries added to ``da``; the cotangents of the terms are
+    r"""Return the derivative by w, and add that by the entries to ``da``; the cotangents of the terms are
 
     .. math:: \lambda_k = \sum_j d_{jk} g_j + c B^\top \lambda_{k+1} - (c - 1) \lambda_{k+2}.
     """
-    after: list[Tensor] = []  # lambda_{k+1} and lambda_{k+2}
+    later: list[Tensor] = []  # lambda_{k+1} and lambda_{k+2}
     for k in reversed(range(len(terms))):
-        number, given = _given(d[:, :, k], g)
-        if after:
-            cotangent = torch.empty_like(after[0])
+        number, states = _weighted_sum(d[:, :, k], g)
+        if later:
+            cotangent = torch.empty_like(later[0])
             pattern.pull(
                 cotangent,
                 a,
-                after[0],
+                later[0],
                 factor=c if k else 1.0,
-                before=(1.0 - c, after[1]) if len(after) > 1 and c != 1.0 else None,
-                given=(number, given),
+                before=(1.0 - c, later[1]) if len(later) > 1 and c != 1.0 else None,
+                given=(number, states),
                 across=None if da is None else (terms[k], da),
             )
         else:
-            cotangent = number[:, None, None] * given
-        after = [cotangent, *after[:1]]
-    return after[0]
+            cotangent = number[:, None, None] * states
+        later = [cotangent, *later[:1]]
+    return later[0]
 
 
-def _given(d: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """A number for each run and states whose product is sum_j d_j g_j; for one time these are at hand."""
+def _weighted_sum(d: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Return a number for each run and states whose product is sum_j d_j g_j; for one time no product is needed."""
     if g.shape[1] == 1:
         return d[:, 0], g[:, 0]
     return d.new_ones(len(d)), torch.bmm(d[:, None], g.flatten(2)).view_as(g[:, 0])

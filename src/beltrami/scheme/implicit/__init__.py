@@ -1,1 +1,1 @@
-"""Implicit solvers and the equations they solve."""
+"""Implicit solvers, for stiff problems."""

@@ -1,69 +1,180 @@
-"""The nonlinear system inside an implicit step."""
+"""Newton's method and GMRES for implicit steps, with Jacobian products only: no matrix is formed."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from beltrami.errors import SolverError
 from beltrami.scheme.base import VectorField
-from beltrami.scheme.implicit.gmres import gmres, norm
-from beltrami.scheme.implicit.linearisation import Linearisation
 
 
-@dataclass(frozen=True)
-class Newton:
-    """Newton's method for y = b + c f(t, y), its linear systems I - c J by GMRES: no matrix is ever formed.
+def newton(
+    f: VectorField, t: float, b: Tensor, guess: Tensor, *, c: float, rtol: float, atol: float, iterations: int,
+    restart: int,
+) -> Tensor:  # fmt: skip
+    """Solve y = b + c f(t, y) near ``guess``, with GMRES for the linear systems I - c J; the result has no graph.
 
     Args:
         rtol, atol: stop at |b + c f - y| <= rtol |y| + atol sqrt(numel).
-        max_iterations: before giving up.
+        iterations: the most that may be taken.
         restart: Krylov vectors kept by GMRES.
     """
-
-    rtol: float
-    atol: float
-    max_iterations: int
-    restart: int
-
-    def root(self, f: VectorField, t: float, b: Tensor, guess: Tensor, *, c: float) -> Tensor:
-        """The solution y near ``guess``, without a graph."""
-        y = guess.detach()
-        for iteration in range(self.max_iterations + 1):
-            local = Linearisation(f, t, y)
-            excess = torch.add(b.detach(), local.value, alpha=c) - y
-            residual, target = norm(excess), self.rtol * norm(y) + self.atol * math.sqrt(y.numel())
-            if residual <= target:
-                return y
-            if iteration == self.max_iterations or not math.isfinite(residual):
-                break
-            # Just well enough for the residual to fall a thousandfold, or to the target.
-            enough = min(0.1, max(1e-3, 0.5 * target / residual))
-            y = y + gmres(_shifted(local.jvp, c), excess, rtol=enough, restart=self.restart).x
-        raise SolverError(
-            f"Newton's method did not converge for the step to t={t:.6g}: after {iteration} iterations the residual is "
-            f"{residual:.3g}, above {target:.3g}. Try a smaller step, looser `rtol` and `atol`, or more "
-            "`max_iterations` of the implicit solver."
-        )
-
-    def smooth(self, f: VectorField, t: float, y: Tensor, error: Tensor, *, c: float) -> Tensor:
-        """(I - c J)^-1 error: as it is where ``c`` is short for the field, damped where it is long."""
-        return gmres(_shifted(Linearisation(f, t, y).jvp, c), error, rtol=0.01, restart=self.restart).x
-
-    def transposed(self, f: VectorField, t: float, y: Tensor, v: Tensor, *, c: float) -> Tensor:
-        """(I - c J)^-T v: the derivative of the root with respect to ``b``, applied backwards to ``v``."""
-        rtol = max(self.rtol, 10.0 * torch.finfo(v.dtype).eps)
-        solved = gmres(_shifted(Linearisation(f, t, y).vjp, c), v, rtol=rtol, restart=self.restart)
-        if not solved.converged:
-            raise SolverError(
-                f"GMRES did not converge for the gradient of the step to t={t:.6g}: the residual is "
-                f"{solved.residual:.3g} of {norm(v):.3g}. Try a smaller step, a looser `rtol`, or a larger `restart` "
-                "of the implicit solver."
-            )
-        return solved.x
+    y = guess.detach()
+    for iteration in range(iterations + 1):
+        local = Linearisation(f, t, y)
+        excess = torch.add(b.detach(), local.value, alpha=c) - y
+        residual, target = _norm(excess), rtol * _norm(y) + atol * math.sqrt(y.numel())
+        if residual <= target:
+            return y
+        if iteration == iterations or not math.isfinite(residual):
+            break
+        # Only as accurate as needed for the residual to fall a thousandfold, or to the target.
+        accuracy = min(0.1, max(1e-3, 0.5 * target / residual))
+        y = y + gmres(shifted(local.jvp, c), excess, rtol=accuracy, restart=restart).x
+    raise SolverError(
+        f"Newton's method did not converge for the step to t={t:.6g}: after {iteration} iterations the residual is "
+        f"{residual:.3g}, above {target:.3g}. Try a smaller step, looser `rtol` and `atol`, or more "
+        "`max_iterations` of the implicit solver."
+    )
 
 
-def _shifted(product: Callable[[Tensor], Tensor], c: float) -> Callable[[Tensor], Tensor]:
+class Linearisation:
+    """f(t, y) and products with its Jacobian J there, from one evaluation; works under ``no_grad``.
+
+    J v is the transpose of the linear map u -> J^T u, so reverse mode applied twice: f may contain autograd functions
+    without a forward mode.
+    """
+
+    def __init__(self, f: VectorField, t: float, y: Tensor) -> None:
+        with torch.enable_grad():
+            self.y = y.detach().requires_grad_()
+            self.fy = f(t, self.y)
+            self.dual: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def value(self) -> Tensor:
+        return self.fy.detach()
+
+    def vjp(self, v: Tensor) -> Tensor:
+        """Return J^T v."""
+        return _gradient(self.fy, self.y, v)
+
+    def jvp(self, v: Tensor) -> Tensor:
+        """Return J v."""
+        if self.dual is None:
+            with torch.enable_grad():
+                u = torch.zeros_like(self.fy).requires_grad_()
+                self.dual = u, _gradient(self.fy, self.y, u, create_graph=True)
+        u, product = self.dual
+        return _gradient(product, u, v)
+
+
+def shifted(product: Callable[[Tensor], Tensor], c: float) -> Callable[[Tensor], Tensor]:
+    """Return v -> v - c ``product``(v)."""
     return lambda v: torch.sub(v, product(v), alpha=c)
+
+
+class LinearSolution(NamedTuple):
+    """An approximate solution ``x``, the norm of its residual, and whether it met the tolerance."""
+
+    x: Tensor
+    residual: float
+    converged: bool
+
+
+def gmres(
+    matvec: Callable[[Tensor], Tensor], b: Tensor, *, rtol: float, restart: int = 30, max_restarts: int = 10
+) -> LinearSolution:
+    """Solve A x = b by restarted GMRES, for any nonsingular A; Saad & Schultz (1986).
+
+    Each cycle minimises |b - A x| over a Krylov space.
+
+    Args:
+        matvec: v -> A v, for vectors of b's shape.
+        b: right-hand side, of any shape.
+        rtol: stop at |b - A x| <= rtol |b|.
+        restart: largest dimension of the Krylov space.
+        max_restarts: the most cycles that may be taken.
+    """
+    shape = b.shape
+
+    def flat(v: Tensor) -> Tensor:
+        return matvec(v.view(shape)).reshape(-1)
+
+    x, r = torch.zeros_like(b).flatten(), b.flatten()
+    residual = _norm(r)
+    target = rtol * residual
+    for _ in range(max_restarts):
+        if not residual > target:
+            break
+        x = x + _cycle(flat, r, residual, target, restart)
+        r = b.flatten() - flat(x)
+        before, residual = residual, _norm(r)
+        if not residual < before:  # stagnation: the next cycle would be the same
+            break
+    return LinearSolution(x.view(shape), residual, residual <= target)
+
+
+def _norm(x: Tensor) -> float:
+    """Return the Euclidean norm; synchronises with the device."""
+    return float(torch.linalg.vector_norm(x).item())
+
+
+def _cycle(matvec: Callable[[Tensor], Tensor], r: Tensor, beta: float, target: float, restart: int) -> Tensor:
+    """Return the correction in span(r, A r, ...) that minimises the residual."""
+    m = min(restart, r.numel())
+    eps = 10.0 * torch.finfo(r.dtype).eps
+    basis = r.new_empty(m + 1, r.numel())
+    basis[0] = r / beta
+    triangle: list[list[float]] = []  # columns of the Hessenberg matrix, made triangular by Givens rotations
+    rotations: list[tuple[float, float]] = []
+    g = [beta]
+    for k in range(m):
+        w, column = _arnoldi(matvec(basis[k]), basis[: k + 1])
+        size, below = math.hypot(*column), column.pop()
+        for i, (c, s) in enumerate(rotations):
+            column[i], column[i + 1] = c * column[i] + s * column[i + 1], c * column[i + 1] - s * column[i]
+        length = math.hypot(column[k], below)
+        if not length > eps * size:  # A is singular on this Krylov space
+            break
+        c, s = column[k] / length, below / length
+        column[k] = length
+        rotations.append((c, s))
+        triangle.append(column)
+        g[k:] = [c * g[k], -s * g[k]]
+        if not abs(g[k + 1]) > target or not below > eps * size:
+            break
+        basis[k + 1] = w / below
+    coefficients = _back_substitution(triangle, g)
+    return r.new_tensor(coefficients) @ basis[: len(coefficients)]
+
+
+def _arnoldi(w: Tensor, basis: Tensor) -> tuple[Tensor, list[float]]:
+    """Orthogonalise ``w`` against the rows of ``basis`` by classical Gram-Schmidt, applied twice for stability.
+
+    Returns ``w``, and its coefficients in the basis followed by the norm of the remainder.
+    """
+    first = basis @ w
+    w = torch.addmv(w, basis.T, first, alpha=-1.0)
+    second = basis @ w
+    w = torch.addmv(w, basis.T, second, alpha=-1.0)
+    column: list[float] = torch.cat([first + second, torch.linalg.vector_norm(w)[None]]).tolist()
+    return w, column
+
+
+def _back_substitution(columns: Sequence[Sequence[float]], g: Sequence[float]) -> list[float]:
+    x = [0.0] * len(columns)
+    for i in reversed(range(len(columns))):
+        rest = g[i] - sum(columns[j][i] * x[j] for j in range(i + 1, len(columns)))
+        x[i] = rest / columns[i][i]
+    return x
+
+
+def _gradient(output: Tensor, x: Tensor, v: Tensor, *, create_graph: bool = False) -> Tensor:
+    if not output.requires_grad:
+        return torch.zeros_like(x)
+    (g,) = torch.autograd.grad(output, x, v, retain_graph=True, create_graph=create_graph, allow_unused=True)
+    return torch.zeros_like(x) if g is None else g

@@ -1,67 +1,33 @@
-"""Implicit methods, for stiff problems."""
+"""Implicit methods, for stiff problems: the theta methods, and implicit Euler by conjugate gradients."""
 
-from abc import abstractmethod
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from beltrami.scheme.base import Solver, State, Step, VectorField, refuse_second_derivative
-from beltrami.scheme.implicit.newton import Newton
-from beltrami.scheme.interpolant import LinearVectorField
-
-
-class ThetaMethod(Solver):
-    r"""One nonlinear system to a step.
-
-    .. math:: y_1 = y_0 + (1 - \theta) h f(t_0, y_0) + \theta h f(t_1, y_1)
-
-    A step is differentiated by the implicit function theorem, with one transposed linear system: no iteration of
-    Newton's method leaves a graph. The local error is estimated by h/2 (f_0 - f_1), which is that of implicit Euler
-    and more than that of Crank-Nicolson, smoothed by (I - theta h J)^-1 lest fast components dominate it.
-    """
-
-    error_order: ClassVar[int | None] = 1
-    synchronises: ClassVar[bool] = True
-    theta: ClassVar[float]
-
-    @property
-    @abstractmethod
-    def newton(self) -> Newton:
-        """How the system is solved."""
-
-    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        return ()
-
-    def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
-        newton, dt, c = self.newton, t1 - t0, self.theta * (t1 - t0)
-        slope0: Callable[[], Tensor] = partial(f, t0, y0)
-        b = y0
-        if self.theta < 1.0:
-            f0 = f(t0, y0)
-            b, slope0 = torch.add(y0, f0, alpha=dt - c), lambda: f0
-        y1 = newton.root(f, t1, b, y0, c=c)
-        if torch.is_grad_enabled():
-            y1 = _Root.apply(partial(newton.transposed, f, t1, c=c), y1, torch.add(b, f(t1, y1), alpha=c))  # type: ignore[no-untyped-call]
-
-        def error() -> Tensor:
-            with torch.no_grad():
-                change = 0.5 * dt * (slope0() - (y1 - b) / c)
-                return newton.smooth(f, t1, y1, change, c=c)
-
-        return Step(y1, error, (), LinearVectorField(t0, t1, y0, y1))
+from beltrami.errors import SolverError
+from beltrami.scheme.base import Solver, State, Step, VectorField, check_tolerances, refuse_second_derivative
+from beltrami.scheme.implicit.newton import Linearisation, gmres, newton, shifted
+from beltrami.scheme.interpolant import linear_interpolant
 
 
 @dataclass(frozen=True)
-class ImplicitEuler(ThetaMethod):
-    """y1 = y0 + dt f(t1, y1): first order; damps fast components at any step length (L-stable).
+class ThetaMethod(Solver):
+    r"""One nonlinear system a step, solved by Newton's method.
+
+    .. math:: y_1 = y_0 + (1 - \theta) h f(t_0, y_0) + \theta h f(t_1, y_1)
+
+    A step is differentiated by the implicit function theorem, with one transposed linear system; Newton's iterations
+    leave no graph. The local error is estimated by h/2 (f_0 - f_1), which is that of implicit Euler and more than that
+    of Crank-Nicolson, smoothed by (I - theta h J)^-1 so that fast components do not dominate it.
 
     Args:
-        rtol, atol: when Newton's method stops: |residual| <= rtol |y| + atol sqrt(numel). With PID, choose them well
-            below its own.
+        rtol, atol: Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose them well below
+            the tolerances of the controller.
         max_iterations: of Newton's method.
         restart: Krylov vectors that GMRES keeps.
     """
@@ -71,42 +37,72 @@ class ImplicitEuler(ThetaMethod):
     max_iterations: int = 20
     restart: int = 30
 
-    order = 1
-    theta = 1.0
+    error_order: ClassVar[int | None] = 1
+    synchronises: ClassVar[bool] = True
+    theta: ClassVar[float]
 
     def __post_init__(self) -> None:
-        _check(self.newton, self)
+        check_tolerances(self, self.rtol, self.atol)
+        if self.max_iterations < 1 or self.restart < 1:
+            raise ValueError(f"{self!r} needs `max_iterations` and `restart` of at least one.")
 
-    @property
-    def newton(self) -> Newton:
-        return Newton(self.rtol, self.atol, self.max_iterations, self.restart)
+    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
+        return ()
+
+    def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
+        dt, c = t1 - t0, self.theta * (t1 - t0)
+        slope0: Callable[[], Tensor] = partial(f, t0, y0)
+        b = y0
+        if self.theta < 1.0:
+            f0 = f(t0, y0)
+            b, slope0 = torch.add(y0, f0, alpha=dt - c), lambda: f0
+        y1 = newton(
+            f, t1, b, y0, c=c, rtol=self.rtol, atol=self.atol, iterations=self.max_iterations, restart=self.restart
+        )
+        if torch.is_grad_enabled():
+            y1 = _Root.apply(partial(self._transposed, f, t1, c), y1, torch.add(b, f(t1, y1), alpha=c))  # type: ignore[no-untyped-call]
+
+        def error() -> Tensor:
+            with torch.no_grad():
+                change = 0.5 * dt * (slope0() - (y1 - b) / c)
+                return gmres(shifted(Linearisation(f, t1, y1).jvp, c), change, rtol=0.01, restart=self.restart).x
+
+        return Step(y1, error, (), linear_interpolant(t0, t1, y0, y1))
+
+    def _transposed(self, f: VectorField, t: float, c: float, y: Tensor, v: Tensor) -> Tensor:
+        """Return (I - c J)^-T v, the vector-Jacobian product of the root with respect to b."""
+        rtol = max(self.rtol, 10.0 * torch.finfo(v.dtype).eps)
+        solved = gmres(shifted(Linearisation(f, t, y).vjp, c), v, rtol=rtol, restart=self.restart)
+        if not solved.converged:
+            raise SolverError(
+                f"GMRES did not converge for the gradient of the step to t={t:.6g}: the residual is "
+                f"{solved.residual:.3g} of {float(v.norm()):.3g}. Try a smaller step, a looser `rtol`, or a larger "
+                "`restart` of the implicit solver."
+            )
+        return solved.x
+
+
+@dataclass(frozen=True)
+class ImplicitEuler(ThetaMethod):
+    """y1 = y0 + dt f(t1, y1): first order; damps fast components at any step length (L-stable)."""
+
+    order = 1
+    theta = 1.0
 
 
 @dataclass(frozen=True)
 class CrankNicolson(ThetaMethod):
-    """y1 = y0 + dt/2 (f(t0, y0) + f(t1, y1)): second order; stable at any step length, yet fast components ring on
-    (A-stable, not L-stable). Arguments as for ``ImplicitEuler``."""
-
-    rtol: float
-    atol: float
-    max_iterations: int = 20
-    restart: int = 30
+    """y1 = y0 + dt/2 (f(t0, y0) + f(t1, y1)): second order; stable at any step length, but fast components oscillate
+    (A-stable, not L-stable)."""
 
     order = 2
     theta = 0.5
 
-    def __post_init__(self) -> None:
-        _check(self.newton, self)
-
-    @property
-    def newton(self) -> Newton:
-        return Newton(self.rtol, self.atol, self.max_iterations, self.restart)
-
 
 class _Root(torch.autograd.Function):
-    """``y``, the root of y = b + c f(t, y), with the derivative that the equation implies.
+    """The root y of y = b + c f(t, y), with the derivative of the implicit function theorem.
 
-    ``value`` is the right-hand side at the root, by way of which gradients go on to b and to whatever f holds.
+    ``value`` is the right-hand side at the root; gradients flow through it to b and to the tensors inside f.
     """
 
     @staticmethod
@@ -122,8 +118,66 @@ class _Root(torch.autograd.Function):
         return None, None, ctx.transposed(y, gradient)
 
 
-def _check(newton: Newton, solver: Solver) -> None:
-    if newton.rtol < 0.0 or newton.atol < 0.0 or not newton.rtol + newton.atol > 0.0:
-        raise ValueError(f"{solver!r} needs non-negative `rtol` and `atol`, not both zero.")
-    if newton.max_iterations < 1 or newton.restart < 1:
-        raise ValueError(f"{solver!r} needs `max_iterations` and `restart` of at least one.")
+@dataclass(frozen=True, eq=False)
+class SymmetricEuler(Solver):
+    r"""Implicit Euler for a linear field :math:`f(y) = L y`, by conjugate gradients (Hestenes & Stiefel, 1952).
+
+    .. math:: (I - h L)\, y_1 = y_0
+
+    L must have no positive eigenvalue and be symmetric under :math:`\langle p, q \rangle = \sum_i \mu_i p_i q_i`, as
+    for a diffusion whose weights are symmetric up to the factor :math:`1 / \mu_i`. Keeps four vectors and has no
+    gradient; for other fields, and for gradients, use ``ImplicitEuler``.
+
+    Args:
+        mass: mu, positive, of a shape that broadcasts to that of the state.
+        rtol: stop when the residual relative to y0 is this small, in the norm of mu.
+        max_iterations: the most that may be taken.
+    """
+
+    mass: Tensor = field(repr=False)
+    rtol: float
+    max_iterations: int = 1000
+
+    order = 1
+    synchronises: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.rtol > 0.0 or self.max_iterations < 1:
+            raise ValueError(
+                "SymmetricEuler needs a positive `rtol` and `max_iterations` of at least one; "
+                f"got {self.rtol} and {self.max_iterations}."
+            )
+
+    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
+        return ()
+
+    def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
+        if torch.is_grad_enabled() and y0.requires_grad:
+            raise RuntimeError("SymmetricEuler has no derivative: use ImplicitEuler, or solve under `torch.no_grad()`.")
+        with torch.no_grad():
+            y1 = self._solve(f, t1, t1 - t0, y0)
+        return Step(y1, None, (), linear_interpolant(t0, t1, y0, y1))
+
+    def _solve(self, f: VectorField, t: float, dt: float, b: Tensor) -> Tensor:
+        y = b
+        r = dt * f(t, b)  # the residual of the initial guess y0
+        p = r
+        size, target = self._dot(r, r), self.rtol**2 * self._dot(b, b)
+        for iteration in range(self.max_iterations + 1):
+            if size <= target:
+                return y
+            if iteration == self.max_iterations or not math.isfinite(size):
+                break
+            q = torch.sub(p, f(t, p), alpha=dt)
+            length = size / self._dot(p, q)
+            y, r = torch.add(y, p, alpha=length), torch.sub(r, q, alpha=length)
+            before, size = size, self._dot(r, r)
+            p = torch.add(r, p, alpha=size / before)
+        raise SolverError(
+            f"conjugate gradients did not converge for the step to t={t:.6g}: after {iteration} iterations "
+            f"the residual is {math.sqrt(size):.3g}, above {math.sqrt(target):.3g}. Is the field symmetric under "
+            "`mass`? Try a shorter step, or a looser `rtol`."
+        )
+
+    def _dot(self, p: Tensor, q: Tensor) -> float:
+        return float((p * q * self.mass).sum())

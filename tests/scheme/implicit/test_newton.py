@@ -1,11 +1,10 @@
-"""GMRES against direct elimination, and the Jacobian's products against the Jacobian."""
+"""GMRES agrees with direct elimination, and Jacobian products with the Jacobian."""
 
 import pytest
 import torch
 from torch import Tensor
 
-from beltrami.scheme.implicit.gmres import gmres
-from beltrami.scheme.implicit.linearisation import Linearisation
+from beltrami.scheme.implicit.newton import Linearisation, gmres
 
 
 def nonsymmetric(n: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -14,7 +13,7 @@ def nonsymmetric(n: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
     return 2.0 * torch.eye(n, dtype=torch.float64) + noise / n**0.5, b
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
+@pytest.mark.parametrize("n", [1, 7, 40])
 @pytest.mark.parametrize("restart", [5, 50])
 def test_gmres_solves_nonsymmetric_systems(n: int, restart: int) -> None:
     a, b = nonsymmetric(n)
@@ -23,7 +22,7 @@ def test_gmres_solves_nonsymmetric_systems(n: int, restart: int) -> None:
     torch.testing.assert_close(solved.x, torch.linalg.solve(a, b), rtol=1e-9, atol=1e-9)
 
 
-def test_gmres_meets_its_tolerance_and_says_so() -> None:
+def test_gmres_meets_its_tolerance_and_reports_the_residual() -> None:
     a, b = nonsymmetric(30)
     solved = gmres(lambda v: a @ v, b, rtol=1e-3)
     residual = float((b - a @ solved.x).norm())
@@ -31,7 +30,7 @@ def test_gmres_meets_its_tolerance_and_says_so() -> None:
     assert 1e-8 * float(b.norm()) < residual <= 1e-3 * float(b.norm())
 
 
-def test_gmres_needs_no_more_vectors_than_there_are_eigenvalues() -> None:
+def test_gmres_needs_as_many_vectors_as_there_are_eigenvalues() -> None:
     products = 0
     b = torch.arange(1.0, 13.0, dtype=torch.float64)
 
@@ -54,7 +53,7 @@ def test_gmres_of_zero_is_zero() -> None:
     assert torch.equal(gmres(lambda v: 2.0 * v, torch.zeros(3), rtol=1e-6).x, torch.zeros(3))
 
 
-def test_gmres_admits_that_a_singular_system_has_no_solution() -> None:
+def test_gmres_reports_that_a_singular_system_has_no_solution() -> None:
     a = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
     solved = gmres(lambda v: a @ v, torch.ones(2), rtol=1e-6)
     assert not solved.converged
@@ -62,7 +61,7 @@ def test_gmres_admits_that_a_singular_system_has_no_solution() -> None:
 
 
 class Square(torch.autograd.Function):
-    """Without a forward mode."""
+    """An autograd function without a forward mode."""
 
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
@@ -88,7 +87,7 @@ def test_linearisation_multiplies_by_the_jacobian_and_its_transpose(grad: bool) 
             torch.testing.assert_close(local.vjp(v), jacobian.T @ v)
 
 
-def test_linearisation_of_a_field_that_ignores_the_state_is_zero() -> None:
+def test_linearisation_is_zero_for_a_field_independent_of_the_state() -> None:
     y = torch.ones(3)
     for f in (lambda t, y: torch.ones(3), lambda t, y: torch.ones(3, requires_grad=True) * 2.0):
         local = Linearisation(f, 0.0, y)

@@ -1,4 +1,4 @@
-"""The public door: answers against mathematics and scipy, and refusals."""
+"""``solve`` agrees with mathematics and scipy, and refuses bad arguments."""
 
 import math
 
@@ -66,7 +66,7 @@ def test_nonlinear_problem_agrees_with_scipy() -> None:
     torch.testing.assert_close(found.ys, torch.from_numpy(oracle.y.T.copy()), rtol=1e-6, atol=1e-6)
 
 
-def test_first_and_last_states_are_the_steps_own() -> None:
+def test_first_and_last_states_are_not_interpolated() -> None:
     coarse = solve(decay, ONE, [0.0, 0.03, 0.55, 1.0], RK4_STEPS)
     plain = solve(decay, ONE, [0.0, 1.0], RK4_STEPS)
     assert coarse.ys.shape == (4, 2)
@@ -102,7 +102,7 @@ def test_large_states_in_half_precision_are_finite() -> None:
     assert float(ys[-1].float().mean()) == pytest.approx(500.0 * math.exp(-1.0), rel=1e-2)
 
 
-def test_the_state_given_is_left_alone() -> None:
+def test_the_initial_state_is_not_modified() -> None:
     y0 = ONE.clone()
     for scheme in (RK4_STEPS, DOPRI5, Scheme(AdamsMoulton(), ConstantSteps(0.1))):
         solve(decay, y0, [0.0, 0.5, 1.0], scheme)
@@ -136,7 +136,7 @@ def test_a_batch_of_problems_runs_under_vmap(scheme: Scheme) -> None:
         ([0.0, 2.0, 1.0], "increase strictly; got 1.0 after 2.0"),
     ],
 )
-def test_times_that_make_no_sense_are_refused(ts: list[float], message: str) -> None:
+def test_meaningless_times_are_refused(ts: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         solve(decay, ONE, ts, RK4_STEPS)
 
@@ -149,24 +149,24 @@ def test_times_that_make_no_sense_are_refused(ts: list[float], message: str) -> 
         (torch.ones(0, 3), r"empty: its shape is \(0, 3\)"),
     ],
 )
-def test_states_that_make_no_sense_are_refused(y0: Tensor, message: str) -> None:
+def test_meaningless_states_are_refused(y0: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         solve(decay, y0, [0.0, 1.0], RK4_STEPS)
 
 
 @pytest.mark.parametrize("wrong", [lambda t, y: y.sum(), lambda t, y: y[None], lambda t, y: y.float()])
-def test_slopes_unlike_the_state_are_refused(wrong: object) -> None:
-    with pytest.raises(ValueError, match="must return what it is given"):
+def test_slopes_of_another_shape_or_type_are_refused(wrong: object) -> None:
+    with pytest.raises(ValueError, match="must return the shape and type of its state"):
         solve(wrong, ONE, [0.0, 1.0], RK4_STEPS)  # type: ignore[arg-type]
 
 
-def test_scheme_without_steps_is_refused() -> None:
+def test_a_scheme_needs_at_least_one_step() -> None:
     with pytest.raises(ValueError, match="`max_steps` of at least one; got 0"):
         Scheme(RK4(), ConstantSteps(0.1), max_steps=0)
 
 
-def test_constant_steps_that_blow_up_say_when() -> None:
-    """y' = y^2 from 1 leaves every bound at t = 1; with steps of 0.1 Euler does so a few steps later."""
+def test_blow_up_with_constant_steps_raises_with_the_time() -> None:
+    """y' = y^2 from 1 blows up at t = 1; with steps of 0.1 Euler overflows a few steps later."""
     with pytest.raises(
         SolverError, match=r"Euler\(\) met a state that is not finite: .* t=(\S+) of 9 .* smaller `dt`"
     ) as caught:
@@ -178,8 +178,7 @@ def test_constant_steps_that_blow_up_say_when() -> None:
     assert reached == pytest.approx(0.1 * (steps - 1), abs=0.11)
 
 
-def test_constant_steps_read_the_device_once() -> None:
-    """No Python number is made of a state while stepping."""
+def test_constant_steps_read_values_only_before_and_after() -> None:
     reads = 0
 
     class Counting(torch.overrides.TorchFunctionMode):
@@ -193,18 +192,18 @@ def test_constant_steps_read_the_device_once() -> None:
     assert reads == 2  # whether y0 is finite, and whether all the states were
 
 
-def test_adaptive_steps_that_blow_up_say_when() -> None:
+def test_blow_up_with_adaptive_steps_raises_with_the_time() -> None:
     with pytest.raises(SolverError, match=r"Dopri5\(\) .* t=(0\.99|1)\S* of 2 with step size .* Try looser tolerances"):
         solve(lambda t, y: y**2, ONE, [0.0, 2.0], DOPRI5)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_field_that_is_nowhere_finite_underflows_at_once(value: float) -> None:
+def test_a_field_that_is_not_finite_underflows_at_once(value: float) -> None:
     with pytest.raises(SolverError, match="step size underflowed: it reached t=0 of 1"):
         solve(lambda t, y: y * value, ONE, [0.0, 1.0], DOPRI5)
 
 
 @pytest.mark.parametrize("controller", [ConstantSteps(0.01), PID(1e-12, 1e-12)], ids=repr)
-def test_too_many_steps_are_refused(controller: Controller) -> None:
+def test_too_many_steps_raise(controller: Controller) -> None:
     with pytest.raises(SolverError, match=r"gave up after max_steps=7 steps: it reached t=0.*larger `max_steps`"):
         solve(decay, ONE, [0.0, 1.0], Scheme(Dopri5(), controller, max_steps=7))

@@ -1,4 +1,4 @@
-"""Exponential against the matrix exponential, values and gradients, on dense matrices: no graphs here."""
+"""Values and gradients of Exponential agree with the matrix exponential, on dense matrices."""
 
 import math
 from itertools import pairwise
@@ -29,7 +29,7 @@ N, D = 9, 2
 
 
 class Dense(LinearVectorField):
-    """alpha (B - I) y + b with B a dense matrix, which is also what gradients go to."""
+    """alpha (B - I) y + b with a dense matrix B."""
 
     def __init__(self, b: Tensor, *, alpha: Tensor | None = None, source: Tensor | None = None, norm: float) -> None:
         self.a, self.alpha, self.source, self.norm = b, alpha, source, norm
@@ -48,20 +48,20 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def weights(norm: float, *, seed: int = 0) -> Tensor:
-    """Positive, uneven, over rows, columns or both."""
+    """Return positive weights, normalised over rows, columns or both."""
     w = normal(N, N, seed=seed).exp() ** 2
     rows, columns = w.sum(1, keepdim=True), w.sum(0, keepdim=True)
     return w / {math.inf: rows, 1.0: columns, 2.0: (rows * columns).sqrt()}[norm]
 
 
-def ring(*, directed: bool) -> Tensor:
-    """A ring of nine nodes; the eigenvalues of the directed one go round the unit circle."""
-    shift = torch.eye(N, dtype=torch.float64).roll(1, 0)
+def ring(*, directed: bool, nodes: int = N) -> Tensor:
+    """Return a ring; the eigenvalues of the directed one lie on the unit circle."""
+    shift = torch.eye(nodes, dtype=torch.float64).roll(1, 0)
     return shift if directed else (shift + shift.T) / 2
 
 
 def exact(field: Dense, y0: Tensor, t: float) -> Tensor:
-    """e^(tM) y0 + t phi_1(tM) b as the exponential of M augmented by b."""
+    """Return e^(tM) y0 + t phi_1(tM) b as the exponential of M augmented by b."""
     alpha = torch.ones((), dtype=torch.float64) if field.alpha is None else field.alpha
     m = alpha * (field.a - torch.eye(N, dtype=torch.float64))
     source = torch.zeros_like(y0) if field.source is None else field.source
@@ -75,7 +75,7 @@ rings = pytest.mark.parametrize("directed", [False, True], ids=["undirected", "d
 
 
 @norms
-@pytest.mark.parametrize("t", [1e-12, 0.1, 3.0, 18.0, 80.0])
+@pytest.mark.parametrize("t", [1e-12, 3.0, 80.0])
 def test_the_solution_is_the_matrix_exponential(norm: float, t: float) -> None:
     alpha, source, y0 = torch.tensor(0.7, dtype=torch.float64), 0.3 * normal(N, D, seed=2), normal(N, D, seed=1)
     for field in (
@@ -89,15 +89,15 @@ def test_the_solution_is_the_matrix_exponential(norm: float, t: float) -> None:
 
 
 @rings
-def test_the_solution_is_exact_wherever_the_spectrum_is(directed: bool) -> None:
+def test_the_solution_is_exact_for_real_and_complex_spectra(directed: bool) -> None:
     field, y0 = Dense(ring(directed=directed), source=normal(N, D), norm=2.0), normal(N, D, seed=1)
     for t in (0.5, 5.0, 40.0):
         torch.testing.assert_close(solve(field, y0, (0.0, t), TIGHT).ys[1], exact(field, y0, t), atol=1e-10, rtol=0)
 
 
 @norms
-@pytest.mark.parametrize("s", [0.2, 4.0, 18.0])
-@pytest.mark.parametrize("target", [1e-2, 1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize("s", [0.2, 18.0])
+@pytest.mark.parametrize("target", [1e-2, 1e-12])
 def test_the_error_is_below_the_bound_and_the_bound_below_the_target(norm: float, s: float, target: float) -> None:
     w = normal(N, D, seed=3)
     for b in (weights(norm), weights(norm, seed=5), ring(directed=False), ring(directed=True), torch.eye(N).double()):
@@ -112,21 +112,21 @@ def test_the_error_is_below_the_bound_and_the_bound_below_the_target(norm: float
 
 
 @rings
-def test_powers_are_taken_where_the_spectrum_is_far_from_real(directed: bool) -> None:
+def test_powers_are_used_if_the_spectrum_is_far_from_real(directed: bool) -> None:
     series = expand(Dense(ring(directed=directed), norm=2.0), normal(N, D), 18.0, target=1e-6)
     assert isinstance(series.expansion, Taylor if directed else Chebyshev)
-    assert series.products == series.count - 1 + (8 if directed else 0)  # what was tried counts
+    assert series.products == series.count - 1 + (8 if directed else 0)  # the trial of Chebyshev polynomials counts
 
 
-@pytest.mark.parametrize(("rtol", "most"), [(1e-3, 18), (1e-4, 21), (1e-5, 23), (1e-6, 26)])
-def test_eighteen_units_of_time_take_some_twenty_products(rtol: float, most: int) -> None:
+@pytest.mark.parametrize(("rtol", "most"), [(1e-3, 18), (1e-6, 26)])
+def test_a_time_of_eighteen_needs_about_twenty_products(rtol: float, most: int) -> None:
     y0 = normal(N, D, seed=1)
     stats = solve(Dense(ring(directed=False), norm=2.0), y0, (0.0, 18.0), Exponential(rtol, 0.0)).stats
     assert stats.evaluations <= most
     assert (stats.accepted, stats.rejected, stats.last_dt) == (1, 0, 18.0)
 
 
-def test_looser_tolerances_take_fewer_products_and_err_more() -> None:
+def test_looser_tolerances_need_fewer_products_and_give_larger_errors() -> None:
     field, y0 = Dense(weights(2.0), norm=2.0), normal(N, D, seed=1)
     solutions = [solve(field, y0, (0.0, 6.0), Exponential(0.0, 10.0**-p)) for p in (1, 3, 5, 7, 9)]
     products = [solution.stats.evaluations for solution in solutions]
@@ -144,7 +144,7 @@ def test_the_relative_tolerance_is_that_of_the_initial_state() -> None:
 
 
 @rings
-def test_readings_along_the_way_are_those_of_single_solves(directed: bool) -> None:
+def test_states_at_inner_times_equal_those_of_single_solves(directed: bool) -> None:
     field, y0 = Dense(ring(directed=directed), source=normal(N, D), norm=2.0), normal(N, D, seed=1)
     ts = (0.0, 0.3, 1.0, 2.5, 7.0, 18.0)
     along = solve(field, y0, ts, TIGHT)
@@ -155,12 +155,12 @@ def test_readings_along_the_way_are_those_of_single_solves(directed: bool) -> No
         torch.testing.assert_close(along.ys[k], solve(field, y0, (0.0, ts[k]), TIGHT).ys[1], atol=1e-11, rtol=0)
 
 
-def test_only_the_time_that_passes_counts() -> None:
+def test_only_time_differences_matter() -> None:
     field, y0 = Dense(weights(2.0), norm=2.0), normal(N, D, seed=1)
     torch.testing.assert_close(solve(field, y0, (5.0, 6.5), TIGHT).ys, solve(field, y0, (0.0, 1.5), TIGHT).ys)
 
 
-def test_a_state_that_stands_still_takes_next_to_nothing() -> None:
+def test_a_stationary_state_needs_hardly_any_products() -> None:
     field, y0 = Dense(weights(math.inf), norm=math.inf), torch.ones(N, D, dtype=torch.float64)
     solution = solve(field, y0, (0.0, 18.0), Exponential(1e-6, 0.0))
     torch.testing.assert_close(solution.ys[1], y0)
@@ -170,7 +170,7 @@ def test_a_state_that_stands_still_takes_next_to_nothing() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-300, 1e-9])
-def test_a_rate_of_next_to_nothing_leaves_the_source_alone(rate: float) -> None:
+def test_a_tiny_rate_leaves_only_the_source(rate: float) -> None:
     alpha = torch.tensor(rate, dtype=torch.float64, requires_grad=True)
     field = Dense(weights(2.0), alpha=alpha, source=normal(N, D), norm=2.0)
     y0 = normal(N, D, seed=1)
@@ -181,7 +181,7 @@ def test_a_rate_of_next_to_nothing_leaves_the_source_alone(rate: float) -> None:
     torch.testing.assert_close(slope, wanted, atol=1e-6, rtol=0)
 
 
-def test_single_precision_is_met_to_its_round_off() -> None:
+def test_single_precision_is_accurate_to_round_off() -> None:
     field = Dense(ring(directed=False).float(), source=0.1 * normal(N, D).float(), norm=2.0)
     y0 = normal(N, D, seed=1).float()
     end = solve(field, y0, (0.0, 18.0), Exponential(1e-6, 1e-7)).ys[1]
@@ -191,20 +191,20 @@ def test_single_precision_is_met_to_its_round_off() -> None:
 
 
 def learned(b: Tensor) -> tuple[Tensor, ...]:
-    alpha = torch.tensor(0.6, dtype=torch.float64)
-    return tuple(x.clone().requires_grad_() for x in (b, alpha, normal(N, D, seed=2), normal(N, D, seed=1)))
+    alpha, n = torch.tensor(0.6, dtype=torch.float64), len(b)
+    return tuple(x.clone().requires_grad_() for x in (b, alpha, normal(n, D, seed=2), normal(n, D, seed=1)))
 
 
 @rings
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-8])
-def test_the_gradient_is_the_exact_one_of_the_sum_however_rough(directed: bool, tolerance: float) -> None:
-    """Finite differences of a sum of few terms: its own derivative, not that of the exponential."""
+def test_the_gradient_is_exact_for_the_sum_at_any_tolerance(directed: bool, tolerance: float) -> None:
+    """Also for a sum of few terms, whose derivative is not that of the exponential."""
 
     def ends(b: Tensor, alpha: Tensor, source: Tensor, y0: Tensor) -> Tensor:
         field = Dense(b, alpha=alpha, source=source, norm=2.0)
         return solve(field, y0, (0.0, 0.7, 4.0), Exponential(0.0, tolerance)).ys
 
-    assert gradcheck(ends, learned(ring(directed=directed)))
+    assert gradcheck(ends, learned(ring(directed=directed, nodes=4)))
 
 
 @rings
@@ -219,7 +219,7 @@ def test_the_gradient_is_that_of_the_matrix_exponential(directed: bool) -> None:
         torch.testing.assert_close(f, w, atol=1e-9, rtol=1e-9)
 
 
-def test_gradients_are_found_for_what_asks_for_them_alone() -> None:
+def test_each_gradient_is_the_same_when_computed_alone() -> None:
     b, alpha, source, y0 = learned(ring(directed=False))
     whole = solve(Dense(b, alpha=alpha, source=source, norm=2.0), y0, (0.0, 4.0), TIGHT).ys[1].square().sum()
     wanted = torch.autograd.grad(whole, (b, alpha, source, y0))
@@ -230,7 +230,7 @@ def test_gradients_are_found_for_what_asks_for_them_alone() -> None:
         torch.testing.assert_close(torch.autograd.grad(loss, parts[k])[0], wanted[k])
 
 
-def test_the_way_back_costs_one_transposed_product_a_term() -> None:
+def test_the_backward_pass_costs_one_transposed_product_a_term() -> None:
     b, alpha, source, y0 = learned(ring(directed=False))
     solution = solve(Dense(b, alpha=alpha, source=source, norm=2.0), y0, (0.0, 18.0), Exponential(1e-4, 0.0))
     assert solution.stats.backward_evaluations == 0
@@ -244,7 +244,7 @@ def test_stepping_the_same_field_ends_at_the_same_state() -> None:
     torch.testing.assert_close(solve(field, y0, (0.0, 5.0), TIGHT).ys[1], stepped, atol=1e-9, rtol=0)
 
 
-def test_it_takes_fewer_products_than_steps_of_the_same_accuracy() -> None:
+def test_it_needs_fewer_products_than_rk4_of_the_same_accuracy() -> None:
     field, y0 = Dense(ring(directed=False), norm=2.0), normal(N, D, seed=1)
     solutions = [solve(field, y0, (0.0, 18.0), s) for s in (Exponential(1e-4, 0.0), Scheme(RK4(), ConstantSteps(1.5)))]
     errors = [float((solution.ys[1] - exact(field, y0, 18.0)).abs().max()) for solution in solutions]
@@ -252,18 +252,18 @@ def test_it_takes_fewer_products_than_steps_of_the_same_accuracy() -> None:
     assert 2 * solutions[0].stats.evaluations < solutions[1].stats.evaluations
 
 
-def test_it_goes_on_as_it_is() -> None:
+def test_resume_changes_nothing() -> None:
     stats = solve(Dense(weights(2.0), norm=2.0), normal(N, D), (0.0, 1.0), TIGHT).stats
     assert TIGHT.resume(stats) == TIGHT
 
 
-def test_a_field_that_is_not_linear_is_refused_in_one_sentence() -> None:
-    class Bent:
+def test_a_field_that_is_not_linear_is_refused() -> None:
+    class Nonlinear:
         def __call__(self, t: float, y: Tensor) -> Tensor:
             return y.sin()
 
-    with pytest.raises(ValueError, match=r"^Exponential solves linear fields alone, and Bent is not one: freeze"):
-        solve(Bent(), normal(N, D), (0.0, 1.0), TIGHT)
+    with pytest.raises(ValueError, match=r"^Exponential solves linear fields only, and Nonlinear is not one: freeze"):
+        solve(Nonlinear(), normal(N, D), (0.0, 1.0), TIGHT)
 
 
 def test_a_second_derivative_is_refused() -> None:
@@ -274,7 +274,7 @@ def test_a_second_derivative_is_refused() -> None:
 
 
 @pytest.mark.parametrize("rate", [-0.1, math.nan, math.inf])
-def test_a_rate_that_makes_no_sense_is_refused(rate: float) -> None:
+def test_a_negative_or_infinite_rate_is_refused(rate: float) -> None:
     field = Dense(weights(2.0), alpha=torch.tensor(rate).double(), source=normal(N, D), norm=2.0)
     with pytest.raises(SolverError, match="met a rate of"):
         solve(field, normal(N, D), (0.0, 1.0), TIGHT)
@@ -288,6 +288,6 @@ def test_entries_that_are_not_finite_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("rtol", "atol"), [(-1.0, 1.0), (1.0, -1.0), (0.0, 0.0), (math.nan, 1.0)])
-def test_tolerances_that_make_no_sense_are_refused(rtol: float, atol: float) -> None:
+def test_meaningless_tolerances_are_refused(rtol: float, atol: float) -> None:
     with pytest.raises(ValueError, match="Exponential needs non-negative `rtol` and `atol`"):
         Exponential(rtol, atol)

@@ -1,4 +1,4 @@
-"""The public door: a scheme, and `solve`."""
+"""A scheme of solver, controller and adjoint; and ``solve``, which checks its arguments and runs a scheme."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from beltrami.scheme.adjoint.direct import Direct
+from beltrami.scheme.adjoint.discrete import Direct
 from beltrami.scheme.base import (
     Adjoint,
     Controller,
+    Problem,
     Solution,
     Solver,
     Stats,
@@ -20,16 +21,18 @@ from beltrami.scheme.base import (
     is_batched_or_captured,
 )
 
+_ADVICE = "use ConstantSteps, or a solver such as Dopri5, Bosh3 or Heun."
+
 
 @dataclass(frozen=True)
 class Scheme(TimeStepping):
     """The discretisation of time: ``Scheme(Dopri5(), PID(rtol=1e-4, atol=1e-6))``.
 
     Args:
-        solver: takes the steps.
+        solver: makes the steps.
         controller: chooses their lengths.
-        adjoint: finds the gradient.
-        max_steps: how many steps may be tried, accepted or not, before giving up.
+        adjoint: computes the gradient.
+        max_steps: how many steps may be tried, accepted or not, before the solve fails.
     """
 
     solver: Solver
@@ -40,26 +43,24 @@ class Scheme(TimeStepping):
     def __post_init__(self) -> None:
         if self.max_steps < 1:
             raise ValueError(f"Scheme needs `max_steps` of at least one; got {self.max_steps}.")
-        if not self.controller.varies:
+        if not self.controller.adaptive:
             return
         name = type(self.controller).__name__
         if self.solver.equal_steps:
-            raise ValueError(f"{self.solver!r} takes steps of one length only and cannot go with {name}: {_ADVICE}")
-        if self.solver.error_order is None and self.controller.estimates:
+            raise ValueError(f"{self.solver!r} needs steps of equal length and does not work with {name}: {_ADVICE}")
+        if self.solver.error_order is None and self.controller.needs_error:
             raise ValueError(f"{self.solver!r} has no error estimate, and {name} needs one: {_ADVICE}")
 
     @property
     def synchronises(self) -> bool:
-        return self.controller.varies or self.solver.synchronises or not isinstance(self.adjoint, Direct)
+        return self.controller.adaptive or self.solver.synchronises or not isinstance(self.adjoint, Direct)
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
-        return self.adjoint.run(f, y0, ts, self, params)
+        stats = Stats()
+        return Solution(self.adjoint.run(Problem(f, ts, self, stats), y0, params), stats)
 
     def resume(self, stats: Stats) -> "Scheme":
         return replace(self, controller=self.controller.resume(stats.last_dt))
-
-
-_ADVICE = "use ConstantSteps, or a solver such as Dopri5, Bosh3 or Heun."
 
 
 def solve(
@@ -67,19 +68,19 @@ def solve(
 ) -> Solution:
     """Solve y' = f(t, y), y(ts[0]) = y0.
 
-    Steps do not stop at the times between the first and the last; the states there are interpolated. Works under
-    ``torch.func.vmap`` with explicit solvers and ``Direct``. With ``PID`` every run of the batch then takes the steps
-    that it would take alone, and one that fails is NaN instead of an error.
+    Steps do not stop at the inner times; the states there are interpolated. Explicit solvers with ``Direct`` work under
+    ``torch.func.vmap``: with ``PID`` every run of the batch takes the steps that it would take alone, and a run that
+    fails is NaN instead of an error.
 
     Args:
-        f: the vector field, ``f(t, y) -> Tensor`` of y's shape and type. The time is a float; where adaptive steps are
-            chosen on the device, on a GPU and under ``vmap`` (see ``DeviceLoop``), it is a tensor () of y's type: write
-            ``torch.as_tensor(t).sin()`` rather than ``math.sin(t)``, and no ``if``.
+        f: the vector field, ``f(t, y) -> Tensor`` of y's shape and type. The time is a float; with ``PID`` on a GPU or
+            under ``vmap`` (see ``DeviceLoop``) it is a tensor () of y's type: write ``torch.as_tensor(t).sin()``, not
+            ``math.sin(t)``, and no ``if`` on the time.
         y0: the state at ``ts[0]``, of any shape.
         ts: strictly increasing times at which the state is wanted.
         scheme: the discretisation of time.
-        params: the tensors inside ``f`` to which gradients should go; they need not be leaves, and may be computed
-            from ``y0`` and one another. ``Checkpointed`` and ``Continuous`` see no others, ``Direct`` finds its own.
+        params: the tensors inside ``f`` that should receive gradients; they need not be leaves, and may be computed
+            from ``y0`` and one another. ``Checkpointed`` and ``Continuous`` need them, ``Direct`` does not.
 
     Shapes:
         ``y0`` (...) -> ``ys`` (len(ts), ...).
@@ -95,7 +96,7 @@ def solve(
 
 def _check_times(ts: tuple[float, ...]) -> None:
     if len(ts) < 2:
-        raise ValueError(f"`ts` needs at least two times, where to begin and where to end; got {list(ts)}.")
+        raise ValueError(f"`ts` needs at least two times, the first and the last; got {list(ts)}.")
     if not all(math.isfinite(t) for t in ts):
         raise ValueError(f"`ts` must be finite; got {list(ts)}.")
     if ts[-1] <= ts[0]:
@@ -106,7 +107,7 @@ def _check_times(ts: tuple[float, ...]) -> None:
         )
     for before, after in pairwise(ts):
         if after <= before:
-            raise ValueError(f"`ts` must increase strictly; got {after} after {before}. Sort it, drop what is double.")
+            raise ValueError(f"`ts` must increase strictly; got {after} after {before}. Sort it and drop duplicates.")
 
 
 def _check_state(y0: Tensor) -> None:
@@ -115,7 +116,7 @@ def _check_state(y0: Tensor) -> None:
     if y0.numel() == 0:
         raise ValueError(f"`y0` is empty: its shape is {tuple(y0.shape)}; at least one value is needed.")
     if y0.is_cuda or is_batched_or_captured(y0):
-        return  # the one check that looks at values, for which a GPU would be waited for; the march will tell
+        return  # reading values would synchronise with the device; the solve itself finds values that are not finite
     finite = torch.isfinite(y0)
     if not bool(finite.all()):
         raise ValueError(f"`y0` holds {int((~finite).sum())} values that are NaN or infinite: clean them first.")

@@ -1,0 +1,88 @@
+"""Vector fields with structure that a scheme can use: linear fields, and fields along which an energy decreases."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+Scaled = tuple[float, Tensor]  # a number and the states that it multiplies
+
+
+class SparsityPattern(ABC):
+    """The positions of the non-zero entries of B, shared by a batch of linear fields, with the steps of a recurrence.
+
+    No method records an autograd graph.
+
+    Shapes:
+        entries ``a`` (runs, ...), states (runs, n, d), one number a run (runs,); ``out`` is contiguous.
+    """
+
+    @abstractmethod
+    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: Scaled | None) -> None:
+        """Write c B y + k b into ``out``, where c is ``factor`` and ``before`` is (k, b)."""
+
+    @abstractmethod
+    def pull(
+        self,
+        out: Tensor,
+        a: Tensor,
+        p: Tensor,
+        *,
+        factor: float,
+        before: Scaled | None,
+        given: tuple[Tensor, Tensor],
+        across: tuple[Tensor, Tensor] | None,
+    ) -> None:
+        """Write c B^T p + k b + d g into ``out``, and add the derivative of c <p, B q> by the entries of B to a sum.
+
+        Args:
+            factor: c.
+            before: (k, b).
+            given: (d, g), with one number d a run.
+            across: (q, the sum), or None where the entries need no gradient.
+        """
+
+
+class LinearVectorField(ABC):
+    r"""A linear field :math:`f(y) = \alpha (B - I) y + b` whose flow is non-expansive, for ``Exponential``.
+
+    Attributes:
+        a: the entries of B, which receive gradients.
+        alpha: the rate, a scalar of at least zero, or None for one.
+        norm: p of a p-norm, over all values of the state, with :math:`\|B y\|_p \le \|y\|_p`; then
+            :math:`\|e^{t (B - I)}\|_p \le 1` as well.
+        max_rate: an upper bound of ``alpha`` that is known without reading its value.
+    """
+
+    a: Tensor
+    alpha: Tensor | None
+    norm: float
+    max_rate: float = 1.0
+
+    @property
+    def mutual(self) -> bool:
+        """Whether B has an entry (j, i) wherever it has (i, j); its spectrum is then likely near the real line."""
+        return False
+
+    @property
+    @abstractmethod
+    def pattern(self) -> SparsityPattern:
+        """The positions of the entries of B, and products with it."""
+
+    @abstractmethod
+    def __call__(self, t: float, y: Tensor) -> Tensor:
+        """Return f(y), differentiable with respect to everything it depends on."""
+
+
+class Potential(ABC):
+    r"""A field along whose flow an energy never grows, such as :math:`f(y) = - M^{-1} \nabla E(y)`.
+
+    For ``EnergyDecreasing``, which keeps this property in discrete time.
+    """
+
+    @abstractmethod
+    def energy(self, y: Tensor) -> Tensor:
+        """Return E(y), a scalar."""
+
+    @abstractmethod
+    def __call__(self, t: float, y: Tensor) -> Tensor:
+        """Return f(y)."""
