@@ -1,41 +1,39 @@
 """Flows: the equation that joint coordinates follow."""
 
-from beltrami.flow.base import Flow, VectorField
+from beltrami.flow.base import Flow, FunctionField, VectorField
 from beltrami.flow.beltrami import BeltramiField, BeltramiFlow, LinearField, LinearFlow
-from beltrami.flow.chebyshev import ChebyshevFlow
 from beltrami.flow.cost import Cost, Costed, JacobianNorm, Kinetic
-from beltrami.flow.frozen_positions import FrozenPositions
 from beltrami.flow.hyperbolic import HyperbolicFlow
-from beltrami.flow.message import MessageFlow, Pointwise
-from beltrami.flow.onsager import MixedFlow, OnsagerFlow
-from beltrami.flow.polyakov import Mass, PolyakovField, PolyakovFlow, counting, degree
-from beltrami.flow.schedule import Bernstein, PerInterval, Schedule
-from beltrami.flow.source import Attachment, Rate, Source
-from beltrami.flow.time_varying import TimeVarying
+from beltrami.flow.message import MessageFlow, NodewiseLayer
+from beltrami.flow.polyakov import Mass, PolyakovField, PolyakovFlow, degree, unit_mass
+from beltrami.flow.scalars import Attachment, Rate, Source
+from beltrami.flow.time_varying import Bernstein, PerInterval, Schedule, TimeVarying
+from beltrami.flow.wrapped import ChebyshevFlow, FrozenPositions, MixedFlow, OnsagerFlow
 
 __all__ = [
     "Flow",
     "VectorField",
+    "FunctionField",
     "BeltramiFlow",
+    "BeltramiField",
     "LinearFlow",
+    "LinearField",
     "HyperbolicFlow",
     "PolyakovFlow",
+    "PolyakovField",
+    "Mass",
+    "unit_mass",
+    "degree",
     "OnsagerFlow",
     "MixedFlow",
     "ChebyshevFlow",
-    "MessageFlow",
-    "Pointwise",
     "FrozenPositions",
+    "MessageFlow",
+    "NodewiseLayer",
     "TimeVarying",
     "Schedule",
     "PerInterval",
     "Bernstein",
-    "BeltramiField",
-    "LinearField",
-    "PolyakovField",
-    "Mass",
-    "counting",
-    "degree",
     "Rate",
     "Source",
     "Attachment",

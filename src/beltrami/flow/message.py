@@ -1,23 +1,23 @@
-"""Message passing of any kind as a flow."""
+"""Message passing as a flow."""
 
 from torch import Tensor, nn
 
 from beltrami.diffusivity import RandomWalk
-from beltrami.flow.base import Flow, VectorField
+from beltrami.flow.base import Flow, FunctionField
 from beltrami.graph import Edges
 
 
 class MessageFlow(Flow):
-    r"""The general equation of message passing, of which diffusion is the linear kind.
+    r"""The general equation of message passing, whose linear case is diffusion.
 
     .. math:: \frac{\partial Z}{\partial t} = \Psi(Z)
 
-    An Euler step is the layer with a residual connection. Nothing is known of :math:`\Psi`: neither that it is stable
-    nor that it keeps anything. Asked for its diffusivity it has none of its own, and shows uniform weights.
+    An Euler step is the layer with a residual connection. Nothing is assumed of :math:`\Psi`, neither stability nor
+    conservation. The flow has no diffusivity; its attribute reports uniform weights.
 
     Args:
         layer: :math:`\Psi`, called as ``layer(z, edge_index)``, such as a layer of PyG that keeps the width of ``z``.
-            Weights of the edges are not handed to it.
+            It does not receive the edge weights.
 
     Shapes:
         ``z`` (n, d) -> (n, d).
@@ -27,31 +27,12 @@ class MessageFlow(Flow):
         super().__init__(RandomWalk())
         self.layer = layer
 
-    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> "MessageField":
-        return MessageField(self.layer, edges)
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
+        return FunctionField(lambda t, z: self.layer(z, edges.edge_index), tuple(self.layer.parameters()))
 
 
-class MessageField(VectorField):
-    """The vector field of :class:`MessageFlow` on a graph."""
-
-    def __init__(self, layer: nn.Module, edges: Edges) -> None:
-        self.layer, self.edges = layer, edges
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(self.layer.parameters())
-
-    def __call__(self, t: float, z: Tensor) -> Tensor:
-        out: Tensor = self.layer(z, self.edges.edge_index)
-        return out
-
-
-class Pointwise(nn.Module):
-    """A layer without messages: every node by itself, whatever the edges.
-
-    Args:
-        module: what is done at each node, (n, d) -> (n, d).
-    """
+class NodewiseLayer(nn.Module):
+    """A layer for :class:`MessageFlow` that applies ``module``, (n, d) -> (n, d), and ignores the edges."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()

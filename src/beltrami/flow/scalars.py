@@ -1,0 +1,75 @@
+"""The learned scalars of a flow: the rate alpha, the source beta z(0) and the attachment to z(0)."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from beltrami.diffusivity.base import settings
+
+
+class Rate(nn.Module):
+    r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`.
+
+    Args:
+        start: the initial rate.
+    """
+
+    extra_repr = settings
+
+    def __init__(self, start: float = 0.5) -> None:
+        super().__init__()
+        if not 0 < start < 1:
+            raise ValueError(f"Rate needs `start` strictly between 0 and 1; got {start}. For a rate of one, omit it.")
+        self.start = start
+        self.logit = nn.Parameter(torch.logit(torch.tensor(start)))
+
+    def forward(self) -> Tensor:
+        return torch.sigmoid(self.logit)
+
+
+class Source(nn.Module):
+    r"""A learned source :math:`\beta z(0)`, which counteracts oversmoothing.
+
+    Args:
+        start: the initial beta.
+    """
+
+    extra_repr = settings
+
+    def __init__(self, start: float = 0.0) -> None:
+        super().__init__()
+        self.start = start
+        self.beta = nn.Parameter(torch.tensor(float(start)))
+
+    def forward(self, z0: Tensor) -> Tensor:
+        return self.beta * z0
+
+
+class Attachment(nn.Module):
+    r"""A learned attachment to the start, :math:`\lambda (z(0) - z)`, :math:`\lambda = \mathrm{softplus}(\theta)`.
+
+    A source adds z(0) without end; the attachment keeps the state near z(0) and has an energy that is bounded below,
+    :math:`\tfrac\lambda2 \|z - z(0)\|^2`.
+
+    Args:
+        start: the initial lambda.
+    """
+
+    extra_repr = settings
+
+    def __init__(self, start: float = 0.1) -> None:
+        super().__init__()
+        if not 0 < start < float("inf"):
+            raise ValueError(f"Attachment needs a positive, finite `start`; got {start}. For no attachment, omit it.")
+        self.start = start
+        self.theta = nn.Parameter(torch.tensor(start + math.log(-math.expm1(-start))))
+
+    def forward(self) -> Tensor:
+        return F.softplus(self.theta)
+
+
+def rate_and_source(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Return alpha and beta z(0), or None for each that is absent."""
+    return None if rate is None else rate(), None if source is None else source(z0)
