@@ -142,7 +142,7 @@ def test_a_d_k_that_is_not_positive_is_refused(d_k: float) -> None:
 
 
 def test_pearson_needs_two_channels_in_each_head() -> None:
-    with pytest.raises(ValueError, match="at least 2 x `heads`; got width=3, heads=3"):
+    with pytest.raises(ValueError, match="at least 2 x `heads` and a multiple of `heads`; got width=3, heads=3"):
         Pearson(5, 3, heads=3)
 
 

@@ -12,7 +12,6 @@ from beltrami.data import Dataset
 from beltrami.geometry import Euclidean, Metric, PoincareBall
 from beltrami.graph import Edges
 from beltrami.position import Hyperbolic
-from beltrami.position.embedding import ShallowEmbedding
 from beltrami.position.link_prediction import held_out, link_auc
 
 METRICS: list[Metric] = [PoincareBall(), Euclidean()]
@@ -47,7 +46,7 @@ def test_nodes_without_edges_lie_at_the_origin() -> None:
 
 def test_initial_points_differ_even_on_a_complete_graph() -> None:
     complete = undirected([(j, i) for i in range(30) for j in range(i)], num_nodes=30)
-    u = ShallowEmbedding(PoincareBall(), 2, epochs=1, burn_in=0)(complete, seeded(0))
+    u = Hyperbolic(2, epochs=1, burn_in=0)(complete, seeded(0))
     norms = u.norm(dim=-1)
     assert float(norms.max()) == pytest.approx(0.1)
     assert float(torch.pdist(u).min()) > 1e-5
@@ -95,8 +94,8 @@ def reconstruction_precision(u: Tensor, metric: Metric, edges: Edges) -> float:
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_training_lowers_the_objective(metric: Metric) -> None:
     tree = binary_tree(4)
-    start = ShallowEmbedding(metric, 2, epochs=1, rate=1e-9, burn_in=0)(tree, seeded(0))
-    u = ShallowEmbedding(metric, 2, epochs=60, negatives=20, rate=0.1, batch=32)(tree, seeded(0))
+    start = Hyperbolic(2, metric=metric, epochs=1, rate=1e-9, burn_in=0)(tree, seeded(0))
+    u = Hyperbolic(2, metric=metric, epochs=60, negatives=20, rate=0.1, batch=32)(tree, seeded(0))
     before, after = (loss_by_loops(v, metric, tree) for v in (start, u))
     assert before == pytest.approx(math.log(29), abs=0.1)  # nearly one point: 28 non-neighbours, or a few less
     assert after < 0.3 * before
@@ -111,8 +110,8 @@ def test_neighbours_are_never_negatives() -> None:
 
 def test_no_step_is_longer_than_one() -> None:
     tree, ball = binary_tree(3), PoincareBall()
-    still = ShallowEmbedding(ball, 2, epochs=1, rate=1e-9, burn_in=0)(tree, seeded(0))
-    wild = ShallowEmbedding(ball, 2, epochs=1, rate=1e9, burn_in=0)(tree, seeded(0))
+    still = Hyperbolic(2, epochs=1, rate=1e-9, burn_in=0)(tree, seeded(0))
+    wild = Hyperbolic(2, epochs=1, rate=1e9, burn_in=0)(tree, seeded(0))
     moved = ball.distance(still, wild)
     assert float(moved.max()) == pytest.approx(1.0, abs=1e-3)
 
@@ -120,19 +119,21 @@ def test_no_step_is_longer_than_one() -> None:
 def test_progress_receives_every_epoch() -> None:
     seen: list[tuple[str, int, int | None]] = []
     Hyperbolic(2, epochs=3, burn_in=0, progress=lambda *report: seen.append(report))(binary_tree(2), seeded(0))
-    assert seen == [("Embedding in PoincareBall", epoch, 3) for epoch in (1, 2, 3)]
+    assert seen == [("Hyperbolic", epoch, 3) for epoch in (1, 2, 3)]
 
 
 def test_the_description_has_the_parameters() -> None:
     described = Hyperbolic(3, rate=0.1).describe()["parameters"]
-    assert described == {"channels": 3, "epochs": 60, "negatives": 10, "rate": 0.1, "burn_in": 5}
+    ball = {"class": "beltrami.PoincareBall", "fields": {"curvature": 1.0}}
+    wanted = {"channels": 3, "epochs": 60, "negatives": 10, "rate": 0.1, "burn_in": 5, "batch": 1024, "metric": ball}
+    assert described == wanted
 
 
 @pytest.mark.parametrize("name", ["channels", "epochs", "negatives", "batch"])
 def test_counts_below_one_are_refused(name: str) -> None:
     c, e, n, b = (int(name != other) for other in ("channels", "epochs", "negatives", "batch"))
     with pytest.raises(ValueError, match=f"needs `{name}` at least 1; got 0"):
-        ShallowEmbedding(PoincareBall(), c, epochs=e, negatives=n, batch=b, burn_in=0)
+        Hyperbolic(c, epochs=e, negatives=n, batch=b, burn_in=0)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf")])
@@ -158,7 +159,7 @@ def test_two_hyperbolic_dimensions_hold_a_tree_that_two_flat_ones_do_not() -> No
     tree = binary_tree(8)
 
     def precision(metric: Metric) -> float:
-        u = ShallowEmbedding(metric, 2, epochs=150, negatives=50, rate=0.3, batch=128)(tree, seeded(0))
+        u = Hyperbolic(2, metric=metric, epochs=150, negatives=50, rate=0.3, batch=128)(tree, seeded(0))
         return reconstruction_precision(u, metric, tree)
 
     hyperbolic, flat = precision(PoincareBall()), precision(Euclidean())
@@ -179,9 +180,7 @@ def test_sixteen_dimensions_predict_the_links_of_cora(real: Callable[[str], Data
 @pytest.mark.gpu
 def test_it_runs_on_a_gpu() -> None:
     tree = binary_tree(5).to("cuda")
-    u = ShallowEmbedding(PoincareBall(), 2, epochs=60, negatives=20, rate=0.1, batch=32)(
-        tree, torch.Generator("cuda").manual_seed(0)
-    )
+    u = Hyperbolic(2, epochs=60, negatives=20, rate=0.1, batch=32)(tree, torch.Generator("cuda").manual_seed(0))
     assert u.device.type == "cuda"
     assert reconstruction_precision(u, PoincareBall(), tree) > 0.5
     assert Hyperbolic(2, epochs=5)(tree, seeded(0)).device.type == "cuda"

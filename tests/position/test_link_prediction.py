@@ -103,5 +103,5 @@ def test_scores_that_are_not_finite_and_empty_sets_are_refused() -> None:
     some, none = torch.tensor([[0], [1]]), torch.empty(2, 0, dtype=torch.long)
     with pytest.raises(ValueError, match="finite on every pair"):
         link_auc(lambda i, j: torch.full(i.shape, torch.nan), some, some)
-    with pytest.raises(ValueError, match="need at least one pair each; got 1 and 0"):
+    with pytest.raises(ValueError, match="need a pair each; got 1 and 0"):
         link_auc(lambda i, j: i.double(), some, none)

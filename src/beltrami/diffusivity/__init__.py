@@ -4,21 +4,6 @@ from beltrami.diffusivity.base import Diffusivity, EdgeWeights, Paired, RandomWa
 from beltrami.diffusivity.distance import ExpKernel, Gaussian, Mixture
 from beltrami.diffusivity.dot import Additive, Cosine, Pearson, ScalarCosine, ScaledDot
 
-__all__ = [
-    "EdgeWeights",
-    "Diffusivity",
-    "Paired",
-    "Variational",
-    "ScaledDot",
-    "Cosine",
-    "Pearson",
-    "ScalarCosine",
-    "Additive",
-    "ExpKernel",
-    "Gaussian",
-    "Mixture",
-    "RandomWalk",
-    "Start",
-    "xavier",
-    "constant",
-]
+__all__ = ["EdgeWeights", "Diffusivity", "Paired", "Variational", "Start", "xavier", "constant"]
+__all__ += ["ScaledDot", "Cosine", "Pearson", "ScalarCosine", "Additive"]
+__all__ += ["ExpKernel", "Gaussian", "Mixture", "RandomWalk"]

@@ -17,10 +17,9 @@ def xavier(weight: Tensor) -> Tensor:
 
 
 def constant(value: float = 1e-5) -> Start:
-    """The paper's initialisation: every weight has the same value.
+    """The paper's initialisation, all weights equal: attention starts nearly uniform and, with weight decay, stays so.
 
-    Dot products are then nearly equal, attention starts uniform and, with weight decay, stays uniform. Unsuitable for
-    :class:`Cosine` and :class:`Pearson`: all channels of a projection are equal, so the score is 1, -1 or undefined.
+    Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.
     """
 
     def fill(weight: Tensor) -> Tensor:
@@ -37,11 +36,7 @@ def settings(module: nn.Module) -> str:
 
 
 class EdgeWeights(nn.Module, ABC):
-    r"""Weights :math:`a(z_i, z_j)` on the edges as a function of the state.
-
-    Shapes:
-        ``z`` (n, d), ``edges`` over m edges -> (m,).
-    """
+    r"""Weights :math:`a(z_i, z_j)` on the edges as a function of the state; ``z`` (n, d), m edges -> (m,)."""
 
     extra_repr = settings
 
@@ -57,8 +52,7 @@ class EdgeWeights(nn.Module, ABC):
     def spread(self, z: Tensor, edges: Edges) -> float:
         r"""Return the standard deviation over edges of :math:`a_{ij} / \bar a_{ij}`: the distance from uniform weights.
 
-        :math:`\bar a` are the weights of :meth:`uniform`; for ``Rows`` on an unweighted graph, :math:`1 / \bar a_{ij}`
-        is the receiver's degree.
+        :math:`\bar a` is :meth:`uniform`: for ``Rows`` on an unweighted graph, one over the receiver's degree.
         """
         return float((self(z, edges) / self.uniform(z, edges)).std(correction=0)) if edges.num_edges else 0.0
 
@@ -124,16 +118,9 @@ class RandomWalk(Diffusivity):
 
 
 class Projection(nn.Module):
-    r"""Keys :math:`W_K z_i` of receivers and queries :math:`W_Q z_j` of senders, computed once for each node.
+    r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders.
 
-    Args:
-        channels: width of ``z``.
-        width: width of the keys and of the queries, all heads together.
-        heads: number of heads.
-        start: initialisation of both matrices.
-
-    Shapes:
-        ``z`` (n, channels) -> key, query (n, heads, width // heads).
+    ``z`` (n, channels) -> key, query (n, heads, width // heads).
     """
 
     extra_repr = settings
@@ -155,6 +142,6 @@ def check_heads(width: int, heads: int, *, least: int = 1) -> None:
     """Refuse a width that the heads do not divide, or that leaves a head fewer than ``least`` channels."""
     if heads < 1 or width < least * heads or width % heads:
         raise ValueError(
-            f"the attention `width` must be a multiple of `heads`, at least {least} x `heads`; "
+            f"the attention `width` must be at least {least} x `heads` and a multiple of `heads`; "
             f"got width={width}, heads={heads}."
         )

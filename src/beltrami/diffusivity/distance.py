@@ -23,19 +23,11 @@ class ExpKernel(Paired):
     Args:
         joint: which channels of ``z`` are positions; without positions only the second factor remains.
         width: width of the projections of u and of x each, all heads together.
-        heads: number of heads; their weights are averaged.
-        normalise: normaliser of the scores.
-        start: initialisation of the projections.
+        heads, normalise, start: as for :class:`ScaledDot`.
     """
 
     def __init__(
-        self,
-        joint: Joint,
-        width: int,
-        *,
-        heads: int = 1,
-        normalise: Normaliser | None = None,
-        start: Start = xavier,
+        self, joint: Joint, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
     ) -> None:
         super().__init__(normalise)
         self.joint = joint
@@ -78,8 +70,8 @@ class Gaussian(Paired):
 
     Args:
         joint: which channels of ``z`` are positions.
-        metric: :math:`d_C`; Euclidean by default. For another metric, u holds the logarithm at the origin of each
-            point, so that any value of u is valid and no scheme can leave the space.
+        metric: :math:`d_C`; Euclidean by default. For another metric, u holds the logarithm of each point at the
+            origin, so that any value of u is valid.
         heads: number of pairs of lengths; the weights of the heads are averaged.
         length: initial lengths of the first head; they double from each head to the next.
         normalise: normaliser of the scores.
@@ -138,7 +130,6 @@ class Mixture(Diffusivity):
     Args:
         joint: which channels of ``z`` are positions.
         kernels: number of Gaussians.
-        normalise: normaliser of the scores.
     """
 
     def __init__(self, joint: Joint, *, kernels: int, normalise: Normaliser | None = None) -> None:

@@ -53,18 +53,12 @@ class ScaledDot(Paired):
 
 
 class _Normalised(Paired):
-    """Base of scores that are dot products of normalised projections; arguments as for :class:`ScaledDot`."""
+    """Base of scores that are dot products of normalised projections."""
 
     least_width: ClassVar[int] = 1  # channels that a head needs
 
     def __init__(
-        self,
-        channels: int,
-        width: int,
-        *,
-        heads: int = 1,
-        normalise: Normaliser | None = None,
-        start: Start = xavier,
+        self, channels: int, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
     ) -> None:
         super().__init__(normalise)
         check_heads(width, heads, least=self.least_width)
@@ -142,16 +136,11 @@ class Additive(Paired):
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle b, W z_i \rangle + \langle c, W z_j \rangle)
 
-    The cheapest learned score: two numbers per node and head, added on the edges. Where the argument of the LeakyReLU
-    does not change sign, all receivers rank their senders in the same order.
+    The cheapest learned score: two numbers per node and head, added on the edges. Where the sum does not change sign,
+    all receivers rank their senders in the same order.
 
     Args:
-        channels: width of ``z``.
-        width: width of the projection, all heads together.
-        heads: number of heads; their weights are averaged.
-        slope: slope of the LeakyReLU below zero.
-        normalise: normaliser of the scores.
-        start: initialisation of the projection.
+        slope: slope of the LeakyReLU below zero; the other arguments are those of :class:`ScaledDot`.
     """
 
     def __init__(

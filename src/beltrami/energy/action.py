@@ -49,12 +49,6 @@ class PolyakovAction(Variational):
     that are not normalised afterwards, whereas the paper's eq. (7) normalises them. ``PolyakovFlow(mass=degree)`` is
     close to that normalisation and keeps the energy. The paper writes a(z_i, z_j), but a also depends on the neighbours
     of i and j; and although psi >= 0 implies S >= 0, a can be negative.
-
-    Args:
-        psi: the family.
-
-    Shapes:
-        ``z`` (n, d), ``edges`` over m edges -> a (m,); ``energy`` ().
     """
 
     def __init__(self, psi: Psi) -> None:

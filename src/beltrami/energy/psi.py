@@ -12,10 +12,7 @@ from beltrami.graph import Edges, collect, spread
 class Psi(nn.Module, ABC):
     r"""Maps :math:`\tilde\psi_{ij}(p_{i1}, \dots, p_{in})` of the squared distances :math:`p_{ik} = \|z_i - z_k\|^2`.
 
-    Theorem 1 requires that it depends only on the distances from i to its neighbours.
-
-    Shapes:
-        ``p`` (m,), ``edges`` over m edges -> (m,).
+    Theorem 1 requires that they depend only on the distances from i to its neighbours. ``p`` (m,), m edges -> (m,).
     """
 
     extra_repr = settings
@@ -47,11 +44,7 @@ class Constant(Psi):
 
 
 class WithLength(Psi):
-    r"""A family with a learned length :math:`\ell`: edges much longer than it have little weight.
-
-    Args:
-        length: the initial length.
-    """
+    r"""A family with a learned length :math:`\ell`, initially ``length``: edges much longer than it count little."""
 
     def __init__(self, length: float = 1.0) -> None:
         super().__init__()

@@ -4,41 +4,14 @@ from beltrami.flow.base import Flow, FunctionField, VectorField
 from beltrami.flow.beltrami import BeltramiField, BeltramiFlow, LinearField, LinearFlow
 from beltrami.flow.cost import Cost, Costed, JacobianNorm, Kinetic
 from beltrami.flow.hyperbolic import HyperbolicFlow
-from beltrami.flow.message import MessageFlow, NodewiseLayer
 from beltrami.flow.polyakov import Mass, PolyakovField, PolyakovFlow, degree, unit_mass
 from beltrami.flow.scalars import Attachment, Rate, Source
 from beltrami.flow.time_varying import Bernstein, PerInterval, Schedule, TimeVarying
-from beltrami.flow.wrapped import ChebyshevFlow, FrozenPositions, MixedFlow, OnsagerFlow
+from beltrami.flow.wrapped import ChebyshevFlow, FrozenPositions, MessageFlow, MixedFlow, NodewiseLayer, OnsagerFlow
 
-__all__ = [
-    "Flow",
-    "VectorField",
-    "FunctionField",
-    "BeltramiFlow",
-    "BeltramiField",
-    "LinearFlow",
-    "LinearField",
-    "HyperbolicFlow",
-    "PolyakovFlow",
-    "PolyakovField",
-    "Mass",
-    "unit_mass",
-    "degree",
-    "OnsagerFlow",
-    "MixedFlow",
-    "ChebyshevFlow",
-    "FrozenPositions",
-    "MessageFlow",
-    "NodewiseLayer",
-    "TimeVarying",
-    "Schedule",
-    "PerInterval",
-    "Bernstein",
-    "Rate",
-    "Source",
-    "Attachment",
-    "Cost",
-    "Kinetic",
-    "JacobianNorm",
-    "Costed",
-]
+__all__ = ["Flow", "VectorField", "FunctionField", "Rate", "Source", "Attachment"]
+__all__ += ["BeltramiFlow", "BeltramiField", "LinearFlow", "LinearField", "HyperbolicFlow"]
+__all__ += ["PolyakovFlow", "PolyakovField", "Mass", "unit_mass", "degree"]
+__all__ += ["OnsagerFlow", "MixedFlow", "ChebyshevFlow", "FrozenPositions", "MessageFlow", "NodewiseLayer"]
+__all__ += ["TimeVarying", "Schedule", "PerInterval", "Bernstein"]
+__all__ += ["Cost", "Kinetic", "JacobianNorm", "Costed"]

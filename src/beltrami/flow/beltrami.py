@@ -160,12 +160,7 @@ class LinearFlow(Flow):
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
     Linear in z: scores are computed once per solve, or per segment if the graph is rewired between segments, and an
-    evaluation is one sparse product.
-
-    Args:
-        diffusivity: the weights a.
-        rate: learned alpha, or None for one.
-        source: learned beta z(0), or None for zero.
+    evaluation is one sparse product. Arguments as for :class:`BeltramiFlow`.
     """
 
     diffusivity: Diffusivity

@@ -13,13 +13,9 @@ from beltrami.flow.base import VectorField
 
 @dataclass(frozen=True)
 class Cost(ABC):
-    """A density c(t, z) >= 0 per node, whose integral over the path is added to the loss.
+    """A density c(t, z) >= 0 per node; ``weight`` times its integral, averaged over nodes, is added to the loss.
 
-    Args:
-        weight: factor in the loss of the integral, averaged over nodes.
-
-    Attributes:
-        differentiates: whether the density contains a derivative of the field, which must then be recorded.
+    ``differentiates`` says whether the density contains a derivative of the field, which must then be recorded.
     """
 
     weight: float

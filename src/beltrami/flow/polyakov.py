@@ -28,16 +28,7 @@ def degree(edges: Edges, dtype: torch.dtype) -> Tensor:
 
 
 class PolyakovField(VectorField, Potential):
-    r"""The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases.
-
-    Args:
-        action: S and the diffusivity a.
-        edges: the graph.
-        mass: mu (n, 1).
-        alpha: the rate, a positive scalar, or None for one.
-        attachment: lambda, a scalar of at least zero, or None for zero.
-        start: z(0) (n, d).
-    """
+    """The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases; ``mass`` is (n, 1)."""
 
     def __init__(
         self,

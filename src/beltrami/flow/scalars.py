@@ -10,11 +10,7 @@ from beltrami.diffusivity.base import settings
 
 
 class Rate(nn.Module):
-    r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`.
-
-    Args:
-        start: the initial rate.
-    """
+    r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`, initially ``start``."""
 
     extra_repr = settings
 
@@ -30,11 +26,7 @@ class Rate(nn.Module):
 
 
 class Source(nn.Module):
-    r"""A learned source :math:`\beta z(0)`, which counteracts oversmoothing.
-
-    Args:
-        start: the initial beta.
-    """
+    r"""A learned source :math:`\beta z(0)`, initially with beta = ``start``; it counteracts oversmoothing."""
 
     extra_repr = settings
 
@@ -50,11 +42,8 @@ class Source(nn.Module):
 class Attachment(nn.Module):
     r"""A learned attachment to the start, :math:`\lambda (z(0) - z)`, :math:`\lambda = \mathrm{softplus}(\theta)`.
 
-    A source adds z(0) without end; the attachment keeps the state near z(0) and has an energy that is bounded below,
+    Initially lambda = ``start``. Unlike a source, it is the gradient of an energy that is bounded below,
     :math:`\tfrac\lambda2 \|z - z(0)\|^2`.
-
-    Args:
-        start: the initial lambda.
     """
 
     extra_repr = settings

@@ -18,11 +18,7 @@ ROUND_OFF = 1e-5  # tolerance as a share of an interval: times are sums of steps
 
 
 class Schedule(ABC):
-    """Coefficients c_k(t), not negative and with sum one at all times.
-
-    Attributes:
-        count: the number of coefficients.
-    """
+    """Coefficients c_k(t), k < ``count``, not negative and with sum one at all times."""
 
     count: int
 
@@ -35,11 +31,7 @@ class Schedule(ABC):
 class PerInterval(Schedule):
     """One flow after the other, each for an interval of time and the last for ever: the layers of a network.
 
-    Euler steps of that length evaluate each flow once. Steps of higher order also evaluate the flow after it.
-
-    Args:
-        count: number of intervals.
-        length: length of an interval.
+    Euler steps of that ``length`` evaluate each flow once. Steps of higher order also evaluate the flow after it.
     """
 
     count: int
@@ -60,11 +52,7 @@ class Bernstein(Schedule):
 
     .. math:: c_k(t) = \binom{K - 1}{k} s^k (1 - s)^{K - 1 - k}, \qquad s = t / T
 
-    After T only the last flow acts.
-
-    Args:
-        count: K.
-        time: T.
+    K is ``count`` and T is ``time``; after T only the last flow acts.
     """
 
     count: int
@@ -90,10 +78,6 @@ class TimeVarying(Flow):
     :math:`W(t) = \sum_k c_k(t) W_k`. With :class:`PerInterval` and Euler steps the flows are layers without shared
     parameters, :math:`Z^{(k+1)} = Q(Z^{(k)}, \theta^{(k)}) Z^{(k)}`. Flows with coefficient zero are not evaluated,
     unless the time is a tensor. ``diffusivity`` is that of the first flow.
-
-    Args:
-        flows: :math:`f_k`.
-        schedule: :math:`c_k`, one for each flow.
     """
 
     def __init__(self, flows: Sequence[Flow], schedule: Schedule) -> None:

@@ -1,9 +1,9 @@
-"""Flows made from another flow: mixing of channels, polynomials of the Laplacian, frozen positions."""
+"""Flows made from another flow (mixed channels, polynomials, frozen positions) or from a layer of messages."""
 
 import torch
 from torch import Tensor, nn
 
-from beltrami.diffusivity import EdgeWeights
+from beltrami.diffusivity import EdgeWeights, RandomWalk
 from beltrami.flow.base import Flow, FunctionField
 from beltrami.graph import Edges
 from beltrami.joint import Joint
@@ -21,48 +21,38 @@ class WrappedFlow(Flow):
         return self.flow.diffusivity
 
 
-class OnsagerFlow(WrappedFlow):
-    r"""Onsager diffusion, where a matrix acts across the channels.
-
-    .. math:: \frac{\partial Z}{\partial t} = Q(Z) Z W, \qquad Q(Z) = A(Z) - I
-
-    W starts as the identity, at which this is the wrapped flow. It is not constrained: where it has eigenvalues of
-    negative real part, diffusion runs backwards in their channels. For W(t), see :class:`TimeVarying`.
-
-    Args:
-        flow: Q(Z) Z, with current or frozen diffusivities.
-        channels: width of ``z``.
-    """
+class _MixingFlow(WrappedFlow):
+    """A flow with a matrix W, (channels, channels), that starts as the identity, at which it is the wrapped flow."""
 
     def __init__(self, flow: Flow, channels: int) -> None:
         super().__init__(flow)
         self.channels = channels
         self.weight = nn.Parameter(torch.eye(channels))
+
+
+class OnsagerFlow(_MixingFlow):
+    r"""Onsager diffusion, where a matrix acts across the channels.
+
+    .. math:: \frac{\partial Z}{\partial t} = Q(Z) Z W, \qquad Q(Z) = A(Z) - I
+
+    W is not constrained: where it has eigenvalues of negative real part, diffusion runs backwards in their channels.
+    The wrapped flow is Q(Z) Z, with current or frozen diffusivities. For W(t), see :class:`TimeVarying`.
+    """
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
         f, w = self.flow.bind(z, edges, start=start), self.weight
         return FunctionField(lambda t, z: f(t, z) @ w, (*f.tensors, w))
 
 
-class MixedFlow(WrappedFlow):
+class MixedFlow(_MixingFlow):
     r"""The Onsager flow whose unit Euler step is a graph convolution.
 
     .. math:: \frac{\partial Z}{\partial t} = A(Z) Z W - Z, \qquad Z^{(k+1)} = A Z^{(k)} W
 
     The paper presents GCN's update :math:`A X W` as an Onsager diffusion. It drops the identity as in eq. (10): a step
     of :math:`(A - I) Z W` would add :math:`Z (I - W)`, a step of this equation does not. The state relaxes towards its
-    mixed average; it does not grow if the norm of W is below one. W starts as the identity, at which this is the
-    wrapped flow.
-
-    Args:
-        flow: (A(Z) - I) Z.
-        channels: width of ``z``.
+    mixed average; it does not grow if the norm of W is below one. The wrapped flow is (A(Z) - I) Z.
     """
-
-    def __init__(self, flow: Flow, channels: int) -> None:
-        super().__init__(flow)
-        self.channels = channels
-        self.weight = nn.Parameter(torch.eye(channels))
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
         f, w = self.flow.bind(z, edges, start=start), self.weight
@@ -117,10 +107,6 @@ class FrozenPositions(WrappedFlow):
     .. math:: \frac{\partial u}{\partial t} = 0, \qquad \frac{\partial x}{\partial t} = f_x(u, x)
 
     In Table 1, the networks that evolve features with a diffusivity of positions and features.
-
-    Args:
-        flow: the equation of all channels.
-        joint: which of them are positions.
     """
 
     def __init__(self, flow: Flow, joint: Joint) -> None:
@@ -135,3 +121,36 @@ class FrozenPositions(WrappedFlow):
             return self.joint.join(torch.zeros_like(du), dx)
 
         return FunctionField(dz_dt, f.tensors)
+
+
+class MessageFlow(Flow):
+    r"""The general equation of message passing, whose linear case is diffusion.
+
+    .. math:: \frac{\partial Z}{\partial t} = \Psi(Z)
+
+    An Euler step is the layer with a residual connection. Nothing is assumed of :math:`\Psi`, neither stability nor
+    conservation. The flow has no diffusivity; its attribute reports uniform weights.
+
+    Args:
+        layer: :math:`\Psi`, called as ``layer(z, edge_index)``, such as a layer of PyG that keeps the width of ``z``.
+            It does not receive the edge weights.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__(RandomWalk())
+        self.layer = layer
+
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
+        return FunctionField(lambda t, z: self.layer(z, edges.edge_index), tuple(self.layer.parameters()))
+
+
+class NodewiseLayer(nn.Module):
+    """A layer for :class:`MessageFlow` that applies ``module``, (n, d) -> (n, d), and ignores the edges."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, z: Tensor, edge_index: Tensor) -> Tensor:
+        out: Tensor = self.module(z)
+        return out

@@ -10,10 +10,8 @@ from torch import Tensor
 class Metric(ABC):
     r"""A Riemannian metric in one chart: points and tangent vectors are both rows of ``channels`` numbers.
 
-    All methods expect points :meth:`inside` the chart; pass others through :meth:`project` first.
-
-    Shapes:
-        ``p``, ``q``, ``v`` (..., d), broadcasting over the leading dimensions.
+    All methods expect points :meth:`inside` the chart; pass others through :meth:`project` first. Leading dimensions of
+    ``p``, ``q``, ``v`` (..., d) broadcast.
     """
 
     @abstractmethod

@@ -26,41 +26,21 @@ class PoincareBall(Metric):
 
     As c tends to zero, :math:`d \to 2\|p - q\|`. Volume grows exponentially with the radius, so that a tree embeds with
     little distortion in two dimensions. For c = 1 the largest distance from the origin is 13 in single precision and 33
-    in double precision; points further out are projected back.
-
-    Args:
-        curvature: c > 0; the sectional curvature is -c, the radius of the ball :math:`1 / \sqrt c`.
+    in double precision; points further out are projected back. ``curvature`` is c > 0.
     """
 
     curvature: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.curvature < math.inf:
-            raise ValueError(
-                f"PoincareBall needs a positive `curvature` c, for the sectional curvature -c; got {self.curvature}. "
-                "For a flat space, use `Euclidean()`."
-            )
-
-    def add(self, p: Tensor, q: Tensor) -> Tensor:
-        r"""Möbius addition: the translation of the ball that takes 0 to p, applied to q; with :math:`s = p + q`,
-
-        .. math:: p \oplus q = \frac{c\|s\|^2 p + \alpha_p s}{c\|s\|^2 + \alpha_p \alpha_q}.
-
-        Not commutative; :math:`(-p) \oplus (p \oplus q) = q`.
-        """
-        check_widths(p, q)
-        return self._add(p, q, self._alpha(q))
-
-    def conformal(self, p: Tensor) -> Tensor:
-        r"""The conformal factor :math:`\lambda_p = 2 / \alpha_p`; (..., d) -> (...)."""
-        return 2 / self._alpha(p)[..., 0]
+            raise ValueError(f"PoincareBall needs a positive `curvature` c, as in -c; got {self.curvature}.")
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         check_widths(p, q)
         return self._length(torch.linalg.vector_norm(p - q, dim=-1), self._alpha(p)[..., 0], self._alpha(q)[..., 0])
 
     def pairwise(self, p: Tensor, q: Tensor) -> Tensor:
-        """Distances of all pairs by differences: near the boundary the errors of a matrix product are magnified."""
+        """Distances of all pairs by differences: the boundary magnifies the errors of a matrix product."""
         check_widths(p, q)
         difference = torch.cdist(p, q, compute_mode="donot_use_mm_for_euclid_dist")
         return self._length(difference, self._alpha(p), self._alpha(q).mT)
@@ -98,7 +78,7 @@ class PoincareBall(Metric):
     def norm(self, p: Tensor, v: Tensor) -> Tensor:
         check_widths(p, v)
         length: Tensor = torch.linalg.vector_norm(v, dim=-1)
-        return self.conformal(p) * length
+        return 2 / self._alpha(p)[..., 0] * length
 
     def riemannian(self, p: Tensor, gradient: Tensor) -> Tensor:
         r""":math:`\lambda_p^{-2}` times the gradient by coordinates."""
@@ -124,6 +104,10 @@ class PoincareBall(Metric):
         return 2 / root * torch.asinh(root * difference * (alpha_p * alpha_q).rsqrt())
 
     def _add(self, p: Tensor, q: Tensor, alpha_q: Tensor) -> Tensor:
+        r"""Möbius addition; with :math:`s = p + q`,
+
+        .. math:: p \oplus q = \frac{c\|s\|^2 p + \alpha_p s}{c\|s\|^2 + \alpha_p \alpha_q}.
+        """
         s, alpha = p + q, self._alpha(p)
         square = self.curvature * s.square().sum(-1, keepdim=True)
         return (square * p + alpha * s) / (square + alpha * alpha_q)

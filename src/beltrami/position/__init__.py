@@ -7,14 +7,5 @@ from beltrami.position.embedding import Hyperbolic
 from beltrami.position.spectral import LaplacianEigenvectors
 from beltrami.position.walk import ReturnProbabilities, Walker
 
-__all__ = [
-    "Encoding",
-    "Progress",
-    "PPR",
-    "Heat",
-    "LaplacianEigenvectors",
-    "ReturnProbabilities",
-    "DeepWalk",
-    "Hyperbolic",
-    "Walker",
-]
+__all__ = ["Encoding", "Progress", "Walker"]
+__all__ += ["PPR", "Heat", "LaplacianEigenvectors", "ReturnProbabilities", "DeepWalk", "Hyperbolic"]

@@ -115,13 +115,10 @@ class SkipGram:
 
     Args:
         noise: unnormalised probability of each node as noise, (n,); not all zero.
-        channels: width d of the positions.
+        channels: width d of the positions u (n, d).
         context: c; pairs are at most c - 1 steps apart.
         negatives: k, noise pairs for each pair.
         generator: draws the first positions; all generators are on the device of ``noise``.
-
-    Shapes:
-        ``u`` (n, d).
     """
 
     def __init__(

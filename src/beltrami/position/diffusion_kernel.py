@@ -58,11 +58,7 @@ class Heat(Encoding):
 
     Args:
         time: diffusion time t.
-        top: number of entries kept in each row; None keeps all, which needs O(n^2) memory.
-        progress: receives the number of columns solved.
-
-    Shapes:
-        -> sparse (n, n); dense if ``top`` is None.
+        top, progress: as for :class:`PPR`.
     """
 
     time: float

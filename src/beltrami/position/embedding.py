@@ -1,4 +1,4 @@
-"""Positions learned from the edges, one free point per node, in any metric space; above all in the Poincaré ball."""
+"""Hyperbolic positions: an embedding of the nodes in the Poincaré ball, learned from the edges."""
 
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -18,49 +18,7 @@ BURN_IN_FACTOR = 0.1  # of the learning rate during `burn_in`
 
 @dataclass(frozen=True)
 class Hyperbolic(Encoding):
-    r"""A :class:`ShallowEmbedding` in the Poincaré ball of curvature -1.
-
-    Hubs lie near the origin and their dependents further out: volume grows exponentially with the radius, as the nodes
-    of a tree do with its depth, so that few dimensions suffice. Compare positions by ``PoincareBall().distance``; they
-    are useful as plain coordinates too.
-
-    Args:
-        channels: dimension of the ball, d'.
-        epochs: passes over the edges. The defaults are for citation graphs; to reconstruct a tree, use more epochs,
-            more negatives and a larger rate.
-        negatives: sampled non-neighbours for each edge.
-        rate: initial learning rate; it decreases to zero.
-        burn_in: number of first epochs at a tenth of the rate.
-        progress: receives the number of epochs done.
-
-    Shapes:
-        -> (n, channels), within the unit ball. The same generator gives the same positions on a CPU; on a GPU the order
-        of summation varies.
-    """
-
-    channels: int
-    _: KW_ONLY
-    epochs: int = 60
-    negatives: int = 10
-    rate: float = 0.03
-    burn_in: int = 5
-    progress: Progress | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        self._embedding()
-
-    def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
-        if generator is None:
-            raise ValueError("Hyperbolic is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
-        return self._embedding()(edges, generator_on(edges.device, generator))
-
-    def _embedding(self) -> "ShallowEmbedding":
-        return ShallowEmbedding(PoincareBall(), **vars(self))
-
-
-@dataclass(frozen=True)
-class ShallowEmbedding:
-    r"""Points :math:`u_i` of a metric space, trained to make each neighbour likely among sampled non-neighbours.
+    r"""Points :math:`u_i` of the Poincaré ball, trained to make each neighbour likely among sampled non-neighbours.
 
     .. math:: \min_u \sum_{j \to i} -\log
         \frac{e^{-d(u_i, u_j)^2}}{e^{-d(u_i, u_j)^2} + \sum_{k \in N(i, j)} e^{-d(u_i, u_k)^2}}
@@ -68,23 +26,26 @@ class ShallowEmbedding:
     as in stochastic neighbour embedding, with N(i, j) drawn uniformly from the nodes that are not neighbours of i, by
     Riemannian gradient descent, :math:`u \leftarrow \exp_u(-\eta\, \mathrm{grad})`, in mini-batches of edges. Squared
     distances move a misplaced branch as a whole, which plain distances do not. Training starts from noise smoothed by a
-    lazy random walk, an approximation of the Laplacian's slow modes. Deterministic on a CPU, not on a GPU.
+    lazy random walk, an approximation of the Laplacian's slow modes.
+
+    Hubs lie near the origin: volume grows exponentially with the radius, as the nodes of a tree do with its depth, so
+    that few dimensions suffice. Compare positions by ``metric.distance``; they are useful as plain coordinates too.
+    The defaults are for citation graphs; to reconstruct a tree, use more epochs, more negatives and a larger rate.
 
     Args:
-        metric: metric of the space.
-        channels: its dimension, d'.
+        channels: dimension of the ball, d'.
         epochs: passes over the edges.
         negatives: sampled non-neighbours for each edge.
         rate: initial learning rate :math:`\eta`; it decreases to zero.
         burn_in: number of first epochs at a tenth of the rate.
         batch: edges in a step.
+        metric: metric of the space; another one than that of the Poincaré ball serves comparisons.
         progress: receives the number of epochs done.
 
     Shapes:
-        -> (n, channels), to be compared by ``metric``.
+        -> (n, channels). Deterministic on a CPU; on a GPU the order of summation varies.
     """
 
-    metric: Metric
     channels: int
     _: KW_ONLY
     epochs: int = 60
@@ -92,19 +53,22 @@ class ShallowEmbedding:
     rate: float = 0.03
     burn_in: int = 5
     batch: int = 1024
+    metric: Metric = field(default_factory=PoincareBall)
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_counts(self, "channels", "epochs", "negatives", "batch")
         check_positive(self, "rate")
         if not 0 <= self.burn_in <= self.epochs:
-            raise ValueError(f"ShallowEmbedding needs `burn_in` from 0 to `epochs`, {self.epochs}; got {self.burn_in}.")
+            raise ValueError(f"Hyperbolic needs `burn_in` from 0 to `epochs`, {self.epochs}; got {self.burn_in}.")
 
-    def __call__(self, edges: Edges, generator: torch.Generator) -> Tensor:
-        """Return the points of a graph, ignoring self-loops; ``generator`` is on the graph's device."""
-        edges = _without_loops(edges)
+    def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
+        """Return the points of a graph, ignoring self-loops."""
+        if generator is None:
+            raise ValueError("Hyperbolic is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
+        edges, generator = _without_loops(edges), generator_on(edges.device, generator)
         u = self._start(edges, generator)
-        report = reporter(self.progress, f"Embedding in {type(self.metric).__name__}", self.epochs)
+        report = reporter(self.progress, "Hyperbolic", self.epochs)
         for epoch in range(self.epochs if edges.num_edges else 0):
             rate = self.rate * (1 - epoch / self.epochs) * (BURN_IN_FACTOR if epoch < self.burn_in else 1.0)
             order = torch.randperm(edges.num_edges, generator=generator, device=edges.device)

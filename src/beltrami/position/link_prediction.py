@@ -47,15 +47,10 @@ def held_out(edges: Edges, *, share: float, generator: torch.Generator) -> tuple
 def link_auc(score: Score, positive: Tensor, negative: Tensor) -> float:
     """Return the area under the ROC curve: the probability that an edge scores above a non-edge, a tie counting half.
 
-    Args:
-        score: score of pairs of nodes, index tensors (k,), (k,) -> (k,); larger where an edge is more likely.
-        positive: pairs that are edges, (2, k).
-        negative: pairs that are not, (2, l).
+    ``score`` maps pairs of nodes (k,), (k,) -> (k,); ``positive`` (2, k) are edges, ``negative`` (2, l) are not.
     """
     if not (positive.shape[1] and negative.shape[1]):
-        raise ValueError(
-            f"`positive` and `negative` need at least one pair each; got {positive.shape[1]} and {negative.shape[1]}."
-        )
+        raise ValueError(f"`positive` and `negative` need a pair each; got {len(positive.T)} and {len(negative.T)}.")
     of_edges, others = score(positive[0], positive[1]), score(negative[0], negative[1]).sort().values
     if not bool(torch.isfinite(of_edges).all() & torch.isfinite(others).all()):
         raise ValueError("`score` must be finite on every pair; it returned NaN or infinity.")

@@ -18,15 +18,8 @@ class ReturnProbabilities(Encoding):
     .. math:: u_i = (P_{ii}, (P^2)_{ii}, \dots, (P^{\text{steps}})_{ii}), \qquad P = D^{-1} A
 
     They describe a node's surroundings rather than its place: nodes related by a symmetry of the graph have the same
-    position. The walk follows the edges and stays on a node that no edge leaves. Exact, in O(n m steps) time and O(n)
-    memory: for graphs of some ten thousand nodes.
-
-    Args:
-        steps: length of the longest walk, d'.
-        progress: receives the number of nodes done.
-
-    Shapes:
-        -> (n, steps).
+    position. A walk stays on a node that no edge leaves. Exact, in O(n m steps) time and O(n) memory: for graphs of
+    some ten thousand nodes. ``progress`` receives the number of nodes done. -> (n, steps).
     """
 
     steps: int
@@ -70,11 +63,6 @@ class Walker:
 
     A step of second order is a step of first order that is rejected with probability :math:`1 - \alpha / \max \alpha`:
     exact, without tables of size (edges x degree), in at most :math:`\max \alpha / \min \alpha` rounds on average.
-
-    Args:
-        edges: the graph; the walks are on its device.
-        p: return parameter.
-        q: in-out parameter.
     """
 
     def __init__(self, edges: Edges, *, p: float = 1.0, q: float = 1.0) -> None:

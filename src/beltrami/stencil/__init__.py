@@ -7,24 +7,6 @@ from beltrami.stencil.fixed import Complete, Isolated, Keep, Loops, Symmetric, U
 from beltrami.stencil.neighbours import KNN, Radius
 from beltrami.stencil.weighting import FeatureSimilarity, KeepStrongest, tf_idf
 
-__all__ = [
-    "Stencil",
-    "Fixed",
-    "Keep",
-    "Loops",
-    "Complete",
-    "Isolated",
-    "Symmetric",
-    "Unweighted",
-    "KNN",
-    "Radius",
-    "TopK",
-    "Threshold",
-    "FeatureSimilarity",
-    "KeepStrongest",
-    "tf_idf",
-    "Chain",
-    "AddEdges",
-    "Charted",
-    "TrainingOnly",
-]
+__all__ = ["Stencil", "Fixed", "Keep", "Loops", "Complete", "Isolated", "Symmetric", "Unweighted"]
+__all__ += ["KNN", "Radius", "TopK", "Threshold", "FeatureSimilarity", "KeepStrongest", "tf_idf"]
+__all__ += ["Chain", "AddEdges", "Charted", "TrainingOnly"]

@@ -64,14 +64,11 @@ class AddEdges(Stencil):
 
 @dataclass(frozen=True)
 class Charted(Stencil):
-    """A stencil that is applied to ``chart(z)`` instead of z.
+    """A stencil that is applied to ``chart(z)``, (n, d) -> (n, d''), instead of z.
 
     A flow in the Poincaré ball stores positions as logarithms at the origin, but distances are between the points:
     ``Charted(KNN(8, metric=ball), lambda z: ball.exp_origin(z[:, joint.u]))``.
 
-    Args:
-        stencil: the stencil.
-        chart: (n, d) -> (n, d'').
     """
 
     stencil: Stencil
@@ -85,12 +82,8 @@ class Charted(Stencil):
 class TrainingOnly(Stencil):
     """A stencil that is applied in training mode; in evaluation mode the input graph is returned unchanged.
 
-    As the last of a chain it is a dropout of edges: ``TrainingOnly(KeepStrongest(0.9, a), a)`` trains on the strongest
-    edges and predicts on all of them.
-
-    Args:
-        stencil: the stencil to apply in training mode.
-        module: a part of the model, whose mode decides; usually the diffusivity.
+    The mode is that of ``module``, a part of the model; usually the diffusivity. As the last of a chain it is a dropout
+    of edges: ``TrainingOnly(KeepStrongest(0.9, a), a)`` trains on the strongest edges and predicts on all of them.
     """
 
     stencil: Stencil

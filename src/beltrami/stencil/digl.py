@@ -32,9 +32,6 @@ class TopK(Fixed):
     Args:
         k: entries in each row; fewer where a component is smaller.
         restart: restart probability :math:`\rho`.
-
-    Shapes:
-        ``edges`` over n nodes, undirected -> at most n k edges, weighted.
     """
 
     k: int
@@ -67,9 +64,6 @@ class Threshold(Fixed):
     Args:
         least: smallest value of an edge; DIGL's epsilon, about 1e-4 to 1e-2.
         restart: restart probability :math:`\rho`.
-
-    Shapes:
-        ``edges`` over n nodes, undirected -> any number of edges, weighted.
     """
 
     least: float

@@ -25,11 +25,8 @@ class Keep(Stencil):
 class Loops(Fixed):
     """The input graph with a self-loop on every node.
 
-    A loop contributes nothing to z_j - z_i but counts in the normalisation: each node keeps a share of itself, and
-    the flow is slower by that share.
-
-    Args:
-        weight: weight of each loop; the edges of an unweighted graph have weight one.
+    A loop contributes nothing to z_j - z_i but counts in the normalisation by its ``weight``: each node keeps a share
+    of itself, and the flow is slower by that share. Edges of an unweighted graph have weight one.
     """
 
     weight: float = 1.0

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,9 +32,6 @@ class KNN(Stencil):
         metric: metric of those channels.
         approximate: search with faiss (``beltrami[approximate]``) by hierarchical navigable small worlds (HNSW) in
             time O(n log n). Misses a few neighbours in a thousand; Euclidean only; deterministic.
-
-    Shapes:
-        ``z`` (n, d) -> n k edges.
     """
 
     k: int
@@ -86,9 +82,6 @@ class Radius(Stencil):
         on: channels in which to measure distances; None for all of z.
         metric: metric of those channels.
         limit: largest number of edges that enter a node: the nearest, and of equal ones the lowest nodes; None for all.
-
-    Shapes:
-        ``z`` (n, d) -> any number of edges.
     """
 
     r: float
@@ -161,7 +154,13 @@ def _as_edges(parts: list[tuple[Tensor, Tensor]], num_nodes: int) -> Edges:
 
 def _search_with_faiss(p: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return pairs i, j with k neighbours for each node, and the nodes for which faiss found fewer."""
-    faiss = _faiss()
+    try:
+        faiss = import_module("faiss")
+    except ImportError:
+        raise ValueError(
+            "KNN(approximate=True) needs faiss: install `beltrami[approximate]`, "
+            "or leave `approximate` False for the exact search."
+        ) from None
     points = p.float().cpu().numpy()
     index = faiss.IndexHNSWFlat(p.shape[1], FAISS_LINKS)
     index.hnsw.efSearch = max(FAISS_SEARCH, 2 * k)
@@ -175,13 +174,3 @@ def _search_with_faiss(p: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
     enough = found.sum(1) == k
     found &= enough[:, None]
     return i[found], j[found], (~enough).nonzero()[:, 0]
-
-
-def _faiss() -> Any:
-    try:
-        return import_module("faiss")
-    except ImportError:
-        raise ValueError(
-            "KNN(approximate=True) needs faiss: install `beltrami[approximate]`, "
-            "or leave `approximate` False for the exact search."
-        ) from None

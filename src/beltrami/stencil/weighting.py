@@ -29,9 +29,6 @@ class FeatureSimilarity(Stencil):
 
     Args:
         sharpness: :math:`\kappa`; 0 leaves the weights unchanged, below 0 dissimilar ends count more.
-
-    Shapes:
-        ``z`` (n, d), the features -> as many edges, weighted.
     """
 
     sharpness: float = 0.5
