@@ -133,7 +133,7 @@ def test_every_adjoint_has_the_gradients_of_all_parameters(name: str, adjoint: C
     def gradients(how: Direct | Checkpointed | Continuous) -> list[Tensor]:
         start = z.clone().requires_grad_()
         field = flow.bind(start, edges)
-        ys = solve(field, start, (0.0, 0.5), Scheme(RK4(), ConstantSteps(1 / 64), how), field.tensors).ys
+        ys = solve(field, start, (0.0, 0.5), Scheme(RK4(), ConstantSteps(1 / 32), how), field.tensors).ys
         return list(torch.autograd.grad(ys[-1].square().sum(), [start, *flow.parameters()]))
 
     for found, wanted in zip(gradients(adjoint), gradients(Direct()), strict=True):
