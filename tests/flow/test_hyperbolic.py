@@ -50,6 +50,7 @@ def test_field_is_the_double_loop_over_geodesics() -> None:
         torch.testing.assert_close(field[i, JOINT.x], z[near][:, JOINT.x].mean(0) - z[i, JOINT.x])
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_two_points_meet_at_the_midpoint_of_their_geodesic() -> None:
     ball, edges, z = PoincareBall(), path_graph(2), state(2)

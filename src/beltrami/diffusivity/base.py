@@ -28,17 +28,17 @@ def constant(value: float = 1e-5) -> Start:
     return fill
 
 
-def settings(module: nn.Module) -> str:
-    """Return the settings of a module as text, for ``extra_repr``: its public attributes that are not modules."""
-    public = {name: value for name, value in vars(module).items() if not name.startswith("_") and name != "training"}
-    shown = {name: getattr(value, "__name__", repr(value)) for name, value in public.items() if value is not None}
-    return ", ".join(f"{name}={value}" for name, value in shown.items())
+class PrintedModule(nn.Module):
+    """A module whose ``print`` shows its settings: its public attributes that are not modules, parameters or None."""
+
+    def extra_repr(self) -> str:
+        public = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "training"}
+        shown = {name: getattr(value, "__name__", repr(value)) for name, value in public.items() if value is not None}
+        return ", ".join(f"{name}={value}" for name, value in shown.items())
 
 
-class EdgeWeights(nn.Module, ABC):
+class EdgeWeights(PrintedModule, ABC):
     r"""Weights :math:`a(z_i, z_j)` on the edges as a function of the state; ``z`` (n, d), m edges -> (m,)."""
-
-    extra_repr = settings
 
     @abstractmethod
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
@@ -117,13 +117,11 @@ class RandomWalk(Diffusivity):
         return z.new_zeros(edges.num_edges, 1)
 
 
-class Projection(nn.Module):
+class Projection(PrintedModule):
     r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders.
 
     ``z`` (n, channels) -> key, query (n, heads, width // heads).
     """
-
-    extra_repr = settings
 
     def __init__(self, channels: int, width: int, *, heads: int, start: Start) -> None:
         super().__init__()

@@ -16,12 +16,9 @@ def dirichlet(z: Tensor, edges: Edges, *, weight: Tensor | None = None) -> Tenso
     tensor of size (m, d); z is centred first, because a large common value would cancel.
 
     Args:
-        z: the state.
+        z: the state (n, d) -> (d,).
         edges: the graph, directed or not.
         weight: w (m,), in the order of ``edges``, such as a diffusivity; the edges' weights by default, or one.
-
-    Shapes:
-        ``z`` (n, d) -> (d,).
     """
     w = edges.weight if weight is None else weight
     w = z.new_ones(edges.num_edges) if w is None else w.to(z.dtype)

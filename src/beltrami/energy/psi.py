@@ -5,17 +5,15 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from beltrami.diffusivity.base import settings
+from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges, collect, spread
 
 
-class Psi(nn.Module, ABC):
+class Psi(PrintedModule, ABC):
     r"""Maps :math:`\tilde\psi_{ij}(p_{i1}, \dots, p_{in})` of the squared distances :math:`p_{ik} = \|z_i - z_k\|^2`.
 
     Theorem 1 requires that they depend only on the distances from i to its neighbours. ``p`` (m,), m edges -> (m,).
     """
-
-    extra_repr = settings
 
     @abstractmethod
     def forward(self, p: Tensor, edges: Edges) -> Tensor:

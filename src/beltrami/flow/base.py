@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from beltrami.diffusivity import EdgeWeights
-from beltrami.diffusivity.base import settings
+from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges
 
 
@@ -16,10 +16,7 @@ class VectorField(ABC):
     @property
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors besides z by which f is differentiated: parameters, and tensors computed when f was bound.
-
-        Adjoints that do not record f need them.
-        """
+        """The tensors besides z that adjoints differentiate by: parameters, and tensors computed when f was bound."""
 
     @abstractmethod
     def __call__(self, t: float, z: Tensor) -> Tensor:
@@ -40,10 +37,8 @@ class FunctionField(VectorField):
         return self.f(t, z)
 
 
-class Flow(nn.Module, ABC):
+class Flow(PrintedModule, ABC):
     """A learnable diffusion equation with its diffusivity."""
-
-    extra_repr = settings
 
     def __init__(self, diffusivity: EdgeWeights) -> None:
         super().__init__()
@@ -51,7 +46,4 @@ class Flow(nn.Module, ABC):
 
     @abstractmethod
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> VectorField:
-        """Return the vector field of this flow from the state ``z`` (n, d) on ``edges``.
-
-        ``start`` is z(0) where ``z`` is the beginning of a later segment; by default it is ``z``.
-        """
+        """Return the vector field from the state ``z`` (n, d) on ``edges``; ``start`` is z(0), by default ``z``."""

@@ -34,8 +34,7 @@ class HyperbolicFlow(Flow):
         diffusivity: the weights a, which should sum to one over rows.
         joint: which channels of ``z`` are positions.
         ball: the space of the positions.
-        rate: learned alpha, or None for one.
-        source: learned beta z(0), or None for zero; it moves positions along the ray of their start.
+        rate, source: as for :class:`BeltramiFlow`.
     """
 
     diffusivity: Diffusivity

@@ -6,13 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from beltrami.diffusivity.base import settings
+from beltrami.diffusivity.base import PrintedModule
 
 
-class Rate(nn.Module):
+class Rate(PrintedModule):
     r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`, initially ``start``."""
-
-    extra_repr = settings
 
     def __init__(self, start: float = 0.5) -> None:
         super().__init__()
@@ -25,10 +23,8 @@ class Rate(nn.Module):
         return torch.sigmoid(self.logit)
 
 
-class Source(nn.Module):
+class Source(PrintedModule):
     r"""A learned source :math:`\beta z(0)`, initially with beta = ``start``; it counteracts oversmoothing."""
-
-    extra_repr = settings
 
     def __init__(self, start: float = 0.0) -> None:
         super().__init__()
@@ -39,14 +35,12 @@ class Source(nn.Module):
         return self.beta * z0
 
 
-class Attachment(nn.Module):
+class Attachment(PrintedModule):
     r"""A learned attachment to the start, :math:`\lambda (z(0) - z)`, :math:`\lambda = \mathrm{softplus}(\theta)`.
 
     Initially lambda = ``start``. Unlike a source, it is the gradient of an energy that is bounded below,
     :math:`\tfrac\lambda2 \|z - z(0)\|^2`.
     """
-
-    extra_repr = settings
 
     def __init__(self, start: float = 0.1) -> None:
         super().__init__()

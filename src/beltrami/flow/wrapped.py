@@ -64,15 +64,10 @@ class ChebyshevFlow(WrappedFlow):
 
     .. math:: \frac{\partial Z}{\partial t} = \sum_{k < K} T_k(\hat L) Z W_k - Z, \qquad \hat L = L - I = -A
 
-    The Chebyshev polynomials :math:`T_k` need K - 1 evaluations of the wrapped flow. A unit Euler step is the layer of
-    ChebNet. It is also an explicit step of the plain diffusion Z' = (A - I) Z in K - 1 stages with a learned stability
-    polynomial, which includes that of every explicit Runge-Kutta method with as many stages. It starts as the wrapped
-    flow.
-
-    Args:
-        flow: (A - I) Z; for ChebNet, of fixed weights.
-        channels: width of ``z``.
-        terms: K, at least two; the largest distance reached is K - 1.
+    with the Chebyshev polynomials :math:`T_k`, for K = ``terms`` by K - 1 evaluations of the wrapped flow (A - I) Z. A
+    unit Euler step is the layer of ChebNet. It is also an explicit step of the plain diffusion Z' = (A - I) Z in K - 1
+    stages with a learned stability polynomial, which includes that of every explicit Runge-Kutta method with as many
+    stages. It starts as the wrapped flow.
     """
 
     def __init__(self, flow: Flow, channels: int, *, terms: int) -> None:
@@ -128,12 +123,8 @@ class MessageFlow(Flow):
 
     .. math:: \frac{\partial Z}{\partial t} = \Psi(Z)
 
-    An Euler step is the layer with a residual connection. Nothing is assumed of :math:`\Psi`, neither stability nor
-    conservation. The flow has no diffusivity; its attribute reports uniform weights.
-
-    Args:
-        layer: :math:`\Psi`, called as ``layer(z, edge_index)``, such as a layer of PyG that keeps the width of ``z``.
-            It does not receive the edge weights.
+    :math:`\Psi` is called as ``layer(z, edge_index)``, without edge weights, such as a PyG layer that keeps the width of
+    ``z``. An Euler step is the layer with a residual connection. ``diffusivity`` reports uniform weights.
     """
 
     def __init__(self, layer: nn.Module) -> None:

@@ -68,11 +68,11 @@ class PoincareBall(Metric):
         return _arsinhc(square / both) * alpha / root * (alpha * s - square * p)
 
     def exp_origin(self, v: Tensor) -> Tensor:
-        r""":math:`\tanh(\sqrt c\,\|v\|)\, v / (\sqrt c\,\|v\|)`: :meth:`exp` at p = 0."""
+        """Return :meth:`exp` at p = 0."""
         return self.exp(torch.zeros_like(v), v)
 
     def log_origin(self, q: Tensor) -> Tensor:
-        r""":math:`\operatorname{artanh}(\sqrt c\,\|q\|)\, q / (\sqrt c\,\|q\|)`: :meth:`log` at p = 0."""
+        """Return :meth:`log` at p = 0."""
         return self.log(torch.zeros_like(q), q)
 
     def norm(self, p: Tensor, v: Tensor) -> Tensor:

@@ -21,11 +21,8 @@ class Encoding(ABC):
     """Positional coordinates of every node.
 
     Constructors store all parameters under the names of their arguments, as plain values, dataclasses of them or
-    encodings; only ``progress`` does not affect the positions. Increase ``version`` when a method is changed so that it
-    returns other positions for the same parameters.
-
-    Shapes:
-        ``edges`` over n nodes -> (n, d'), dense or sparse.
+    encodings; only ``progress`` does not affect the positions. Increase ``version`` when a change of the method gives
+    other positions for the same parameters. ``edges`` over n nodes -> (n, d'), dense or sparse.
     """
 
     version: ClassVar[int] = 1

@@ -109,16 +109,10 @@ class SkipGram:
     .. math:: -\sum_{0 < |s - t| < c} \Big( \log \sigma \langle u_{w_s}, u_{w_t} \rangle
         + k \, \mathbb{E}_{v \sim \text{noise}} \log \sigma(-\langle u_{w_s}, u_v \rangle) \Big)
 
-    over the nodes w_1, ..., w_l of each walk, by Adagrad with one scale per row. The pairs of a walk are one product of
-    (l, d) with itself, and all places of a walk share its noise nodes, so that an update reads O(l d) numbers for its
-    O(l c) pairs and writes only the rows that occur.
-
-    Args:
-        noise: unnormalised probability of each node as noise, (n,); not all zero.
-        channels: width d of the positions u (n, d).
-        context: c; pairs are at most c - 1 steps apart.
-        negatives: k, noise pairs for each pair.
-        generator: draws the first positions; all generators are on the device of ``noise``.
+    over the nodes w_1, ..., w_l of each walk, by Adagrad with one scale per row; c is ``context`` and k ``negatives``.
+    The pairs of a walk are one product of (l, d) with itself, and all places of a walk share its noise nodes, so that
+    an update reads O(l d) numbers for its O(l c) pairs and writes only the rows that occur. ``noise`` (n,) is the
+    unnormalised probability of each node as noise; all generators are on its device.
     """
 
     def __init__(

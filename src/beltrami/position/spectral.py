@@ -22,13 +22,7 @@ class LaplacianEigenvectors(Encoding):
 
     Dense, low-dimensional positions: the modes in which heat decays most slowly. A is the adjacency matrix of an
     undirected graph with a self-loop on every node, as for :class:`PPR`. Signs are fixed so that the entry of largest
-    magnitude of each vector is positive.
-
-    Args:
-        channels: number of eigenvectors, d'.
-
-    Shapes:
-        -> (n, channels), columns of unit length scaled by :math:`\sqrt n`.
+    magnitude of each vector is positive. -> (n, channels), columns of length :math:`\sqrt n`.
     """
 
     channels: int
@@ -40,10 +34,7 @@ class LaplacianEigenvectors(Encoding):
         check_undirected(edges, needed_by="LaplacianEigenvectors")
         n, wanted = edges.num_nodes, self.channels + 1
         if wanted >= n:
-            raise ValueError(
-                f"LaplacianEigenvectors needs `channels` below the number of nodes less one; "
-                f"got {self.channels}, {n} nodes."
-            )
+            raise ValueError(f"`channels` must be below the number of nodes less one; got {self.channels}, {n} nodes.")
         looped = edges.with_loops(1.0)
         weights = symmetric_weights(looped).double().cpu().numpy()
         j, i = looped.edge_index.cpu().numpy()

@@ -25,10 +25,7 @@ class Stencil(ABC):
 
 
 class Fixed(Stencil):
-    """A stencil that depends on the input graph alone.
-
-    Its result is cached while the input graph exists, and shared by all equal stencils.
-    """
+    """A stencil of the input graph alone; equal stencils share a cached result as long as the input graph exists."""
 
     @property
     def synchronises(self) -> bool:

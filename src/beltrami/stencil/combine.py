@@ -31,13 +31,10 @@ class Chain(Stencil):
 
 @dataclass(frozen=True)
 class AddEdges(Stencil):
-    """The input graph and the edges of another stencil that it lacks.
+    """The input graph and, with ``weight``, the edges of another stencil that it lacks.
 
-    ``AddEdges(Chain(KNN(5), Symmetric()), weight=0.5)`` connects each node to the most similar nodes as well.
-
-    Args:
-        other: the stencil that finds the additional edges.
-        weight: weight of each additional edge; the edges of an unweighted input graph have weight one.
+    ``AddEdges(Chain(KNN(5), Symmetric()), weight=0.5)`` connects each node to the most similar nodes as well. The edges
+    of an unweighted input graph have weight one.
     """
 
     other: Stencil
