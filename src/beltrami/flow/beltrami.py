@@ -94,18 +94,10 @@ class LinearPattern(SparsityPattern):
 class BeltramiField(VectorField):
     r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the current state."""
 
-    def __init__(
-        self,
-        diffusivity: Diffusivity,
-        edges: Edges,
-        *,
-        alpha: Tensor | None = None,
-        source: Tensor | None = None,
-        storage: torch.dtype | None = None,
-    ) -> None:
-        self.diffusivity, self.edges, self.alpha, self.source = diffusivity, edges, alpha, source
-        self.storage = storage
-        self.idle = diffusivity.normalise.idle(edges)
+    def __init__(self, flow: "BeltramiFlow", edges: Edges, z0: Tensor) -> None:
+        self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
+        self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
+        self.idle = flow.diffusivity.normalise.idle(edges)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -150,8 +142,7 @@ class BeltramiFlow(Flow):
         self.rate, self.source, self.storage = rate, source, storage
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BeltramiField:
-        alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
-        return BeltramiField(self.diffusivity, edges, alpha=alpha, source=source, storage=self.storage)
+        return BeltramiField(self, edges, z if start is None else start)
 
 
 class LinearFlow(Flow):

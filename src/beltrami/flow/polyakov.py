@@ -28,21 +28,13 @@ def degree(edges: Edges, dtype: torch.dtype) -> Tensor:
 
 
 class PolyakovField(VectorField, Potential):
-    """The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases; ``mass`` is (n, 1)."""
+    """The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases."""
 
-    def __init__(
-        self,
-        action: Variational,
-        edges: Edges,
-        mass: Tensor,
-        *,
-        alpha: Tensor | None,
-        attachment: Tensor | None,
-        start: Tensor,
-    ) -> None:
-        self.action, self.edges, self.mass = action, edges, mass
-        self.inverse_mass = spread(1 / mass, edges)[:, 0]  # on the edges: m numbers instead of n d
-        self.alpha = alpha
+    def __init__(self, flow: "PolyakovFlow", z: Tensor, edges: Edges, start: Tensor) -> None:
+        self.action, self.edges, self.mass = flow.diffusivity, edges, flow.mass(edges, z.dtype)
+        self.inverse_mass = spread(1 / self.mass, edges)[:, 0]  # on the edges: m numbers instead of n d
+        self.alpha: Tensor | None = None if flow.rate is None else flow.rate()
+        attachment: Tensor | None = None if flow.attachment is None else flow.attachment()
         self.attached = None if attachment is None else (attachment, start)
 
     @property
@@ -108,11 +100,4 @@ class PolyakovFlow(Flow):
         self.mass, self.rate, self.attachment = mass, rate, attachment
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> PolyakovField:
-        return PolyakovField(
-            self.diffusivity,
-            edges,
-            self.mass(edges, z.dtype),
-            alpha=None if self.rate is None else self.rate(),
-            attachment=None if self.attachment is None else self.attachment(),
-            start=z if start is None else start,
-        )
+        return PolyakovField(self, z, edges, z if start is None else start)

@@ -123,8 +123,8 @@ class MessageFlow(Flow):
 
     .. math:: \frac{\partial Z}{\partial t} = \Psi(Z)
 
-    :math:`\Psi` is called as ``layer(z, edge_index)``, without edge weights, such as a PyG layer that keeps the width of
-    ``z``. An Euler step is the layer with a residual connection. ``diffusivity`` reports uniform weights.
+    :math:`\Psi` is called as ``layer(z, edge_index)``, without edge weights: a PyG layer, say, that keeps the width
+    of ``z``. An Euler step is the layer with a residual connection. ``diffusivity`` reports uniform weights.
     """
 
     def __init__(self, layer: nn.Module) -> None:
