@@ -29,8 +29,8 @@ from beltrami.config.build import build_training
 from beltrami.data import Split, make_split
 from beltrami.graph import Edges
 from beltrami.run import Problem, load_problem
-from beltrami.stencil import FeatureSimilarity, by_rarity
-from beltrami.stencil.feature_similarity import across
+from beltrami.stencil import FeatureSimilarity, tf_idf
+from beltrami.stencil.weighting import edge_cosine
 from beltrami.train import accuracy, fit, predict, seeded, versions, write_atomically
 
 RESULTS = Path(__file__).parents[1] / "results" / "edge_scores"
@@ -68,7 +68,7 @@ def measured(dataset: str, splits: int) -> dict[str, Any]:
     """Accuracies and areas by the kind of score, a number a split."""
     problem = load_problem(load_recipe("uniform", dataset, protocol="digl"))
     edges, y = problem.edges, problem.dataset.y
-    points = {"features": by_rarity(problem.dataset.x), "links": by_links(by_rarity(problem.dataset.x), edges)}
+    points = {"features": tf_idf(problem.dataset.x), "links": by_links(tf_idf(problem.dataset.x), edges)}
     right: dict[str, list[float]] = {name: [] for name in ("uniform", *points, "predictions")}
     area: dict[str, list[float]] = {name: [] for name in (*points, "predictions")}
     for seed in range(FIRST_SEED, FIRST_SEED + splits):
@@ -79,7 +79,7 @@ def measured(dataset: str, splits: int) -> dict[str, Any]:
         among = evaluate_fit[edges.i] & evaluate_fit[edges.j] & (edges.i < edges.j)
         within = (y[edges.i] == y[edges.j])[among]
         for name, z in {**points, "predictions": torch.softmax(logits, 1)}.items():
-            area[name].append(float(roc_auc_score(within, across(F.normalize(z, dim=1), edges)[among])))
+            area[name].append(float(roc_auc_score(within, edge_cosine(z, edges)[among])))
             weighed = replace(problem, edges=FeatureSimilarity(SHARPNESS)(z, edges))
             right[name].append(100 * accuracy(trained(config, weighed, split)[evaluate_fit], y[evaluate_fit]))
         print(dataset, seed, *(f"{name} {statistics.mean(values):.2f}" for name, values in right.items()), flush=True)

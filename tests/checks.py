@@ -1,7 +1,7 @@
-"""The batteries that every diffusivity, stencil and encoding goes through, and the small graphs they run on.
+"""Checks that every diffusivity, stencil and encoding must pass, and the small graphs they run on.
 
-A new one joins its list: ``DIFFUSIVITIES``, ``STENCILS``, ``ENCODINGS`` or ``RANDOM_ENCODINGS``. What is compared
-with is written as loops over plain numbers, straight from the equations.
+Add a new one to its list: ``DIFFUSIVITIES``, ``STENCILS``, ``ENCODINGS`` or ``RANDOM_ENCODINGS``. Reference values are
+computed by loops over plain numbers, written from the equations.
 """
 
 import math
@@ -30,10 +30,27 @@ from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, softmax_link,
 from beltrami.joint import Joint
 from beltrami.position import PPR, DeepWalk, Encoding, Heat, Hyperbolic, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.scheme import SparsityPattern
-from beltrami.stencil import Charted, Isolated, Keep, Loops, Stencil, Symmetric, Threshold, TopK, TrainingOnly
+from beltrami.stencil import (
+    KNN,
+    AddEdges,
+    Chain,
+    Charted,
+    FeatureSimilarity,
+    Isolated,
+    Keep,
+    KeepStrongest,
+    Loops,
+    Radius,
+    Stencil,
+    Symmetric,
+    Threshold,
+    TopK,
+    TrainingOnly,
+)
 
 JOINT = Joint(2, 3)
 NORMALISERS = [over(link) for over in (Rows, Columns, Both) for link in (softmax_link, squareplus_link)]
+SOME_NORMALISERS = [Rows(), Columns(squareplus_link), Both(squareplus_link)]
 
 Make = Callable[[Normaliser, int, Start], Diffusivity]
 DIFFUSIVITIES: dict[str, Make] = {
@@ -42,13 +59,15 @@ DIFFUSIVITIES: dict[str, Make] = {
     "Pearson": lambda n, h, s: Pearson(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
     "ExpKernel": lambda n, h, s: ExpKernel(JOINT, 4 * h, heads=h, normalise=n, start=s),
     "Additive": lambda n, h, s: Additive(JOINT.channels, 4 * h, heads=h, normalise=n, start=s),
-    "Angle": lambda n, h, s: ScalarCosine(heads=h, normalise=n),
+    "ScalarCosine": lambda n, h, s: ScalarCosine(heads=h, normalise=n),
     "Mixture": lambda n, h, s: Mixture(JOINT, kernels=2 * h, normalise=n),
     "RandomWalk": lambda n, h, s: RandomWalk(n),
 }
 LEARNED = [name for name in DIFFUSIVITIES if name != "RandomWalk"]
 STENCILS: list[Stencil] = [Keep(), Loops(), Loops(0.3), TopK(2), TopK(9, restart=0.3), Threshold(0.05)]
-STENCILS += [Charted(Loops(), lambda z: z[:, JOINT.u]), TrainingOnly(Isolated(), nn.Identity().eval())]
+STENCILS += [KNN(2), Radius(1.5), FeatureSimilarity(), AddEdges(KNN(1)), KeepStrongest(0.5, RandomWalk())]
+STENCILS += [Chain(KNN(2), Symmetric()), Charted(Loops(), lambda z: z[:, JOINT.u])]
+STENCILS += [TrainingOnly(Isolated(), nn.Identity().eval())]
 ENCODINGS: list[Encoding] = [
     PPR(),
     PPR(restart=0.3, top=2),
@@ -68,7 +87,7 @@ RANDOM_ENCODINGS: list[Encoding] = [
 
 
 def undirected(pairs: Sequence[tuple[int, int]], *, num_nodes: int) -> Edges:
-    """Both directions of each pair."""
+    """A graph with both directions of each pair."""
     both = [*pairs, *((j, i) for i, j in pairs)]
     return Edges.build(torch.tensor(both).T, num_nodes=num_nodes)
 
@@ -86,7 +105,7 @@ def ragged(*, weighted: bool = False) -> Edges:
 
 
 def crooked() -> Edges:
-    """A path 0 to 4 with a node 5 beside 1 and 2: undirected, and no two nodes alike."""
+    """A path 0 to 4 and a node 5 joined to 1 and 2: undirected, without symmetries."""
     return undirected([(0, 1), (1, 2), (2, 3), (3, 4), (1, 5), (2, 5)], num_nodes=6)
 
 
@@ -100,7 +119,7 @@ def crowd() -> Edges:
 
 
 def alone(*, loop: bool) -> Edges:
-    """One node, with a loop or without."""
+    """One node, with or without a loop."""
     return Edges.build(torch.zeros(2, int(loop), dtype=torch.long), num_nodes=1)
 
 
@@ -114,7 +133,7 @@ GRAPHS = {"kite": kite(), "ragged": ragged(), "weighted": ragged(weighted=True),
 
 @dataclass(frozen=True)
 class Full(SparsityPattern):
-    """Matrices with all their entries, (runs, n, n)."""
+    """The sparsity pattern of dense matrices, (runs, n, n)."""
 
     def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: tuple[float, Tensor] | None) -> None:
         out.copy_(factor * a @ y + (before[0] * before[1] if before else 0))
@@ -142,19 +161,19 @@ def normal(*shape: int, seed: int = 0) -> Tensor:
 
 
 def make(name: str, normalise: Normaliser | None = None, *, heads: int = 1, start: Start = xavier) -> Diffusivity:
-    """A diffusivity of the list in double precision, the same every time."""
+    """Return a diffusivity of the list in double precision, with reproducible parameters."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         return DIFFUSIVITIES[name](Rows() if normalise is None else normalise, heads, start).double()
 
 
 def pairs(edges: Edges) -> list[tuple[int, int]]:
-    """The edges as (i, j): receiver, sender."""
+    """Return the edges as (i, j): receiver, sender."""
     return [(int(i), int(j)) for j, i in edges.edge_index.T]
 
 
 def dense(a: Tensor, edges: Edges) -> Tensor:
-    """The matrix A with A_ij the sum of the weights of the edges j -> i."""
+    """Return the matrix A with A_ij the sum of the weights of the edges j -> i."""
     matrix = a.new_zeros(edges.num_nodes, edges.num_nodes)
     for e, (i, j) in enumerate(pairs(edges)):
         matrix[i, j] += a[e]
@@ -162,7 +181,7 @@ def dense(a: Tensor, edges: Edges) -> Tensor:
 
 
 def normalised_by_loops(score: Sequence[float], edges: Edges, normalise: Normaliser) -> list[float]:
-    """Weights from one head's scores: mu e^s, or mu (s + sqrt(s^2 + 4)) / 2, over its row sum, column sum or both."""
+    """Return the weights of one head: mu e^s, or mu (s + sqrt(s^2 + 4)) / 2, over the row sum, column sum or both."""
     positive = math.exp if normalise.link is softmax_link else lambda s: (s + math.sqrt(s * s + 4)) / 2
     mu = [1.0] * edges.num_edges if edges.weight is None else edges.weight.tolist()
     w = [m * positive(s) for m, s in zip(mu, score, strict=True)]
@@ -182,18 +201,18 @@ def normalised_by_loops(score: Sequence[float], edges: Edges, normalise: Normali
 def weights_by_loops(
     score: Callable[[int, int, int], float], edges: Edges, normalise: Normaliser, *, heads: int
 ) -> Tensor:
-    """Each head's ``score(i, j, head)`` normalised, then the mean over heads, (m,)."""
+    """Return the mean over heads of the normalised scores ``score(i, j, head)``, (m,)."""
     scores = [[score(i, j, head) for i, j in pairs(edges)] for head in range(heads)]
     each = [normalised_by_loops(s, edges, normalise) for s in scores]
     return torch.tensor(each, dtype=torch.float64).mean(0)
 
 
 def relabelled(edges: Edges, names: Tensor) -> Edges:
-    """The same graph with node k called ``names[k]``; its edges in their old order but for the sorting."""
+    """Return the same graph with node k renamed to ``names[k]``."""
     return Edges.build(names[edges.edge_index], num_nodes=edges.num_nodes, weight=edges.weight)
 
 
-class _Held(nn.Module):
+class _Caller(nn.Module):
     def __init__(self, module: nn.Module, run: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.module, self.run = module, run
@@ -203,19 +222,19 @@ class _Held(nn.Module):
 
 
 def by_parameters(module: nn.Module, run: Callable[[Tensor], Tensor]) -> tuple[Callable[..., Tensor], list[Tensor]]:
-    """``run``, which uses ``module``, as a function of its argument and every parameter; and these, for gradcheck."""
-    held = _Held(module, run)
+    """Return ``run``, which uses ``module``, as a function of its argument and all parameters, and the parameters."""
+    caller = _Caller(module, run)
     names = [f"module.{name}" for name, _ in module.named_parameters()]
 
     def function(x: Tensor, *values: Tensor) -> Tensor:
-        out: Tensor = functional_call(held, dict(zip(names, values, strict=True)), (x,))
+        out: Tensor = functional_call(caller, dict(zip(names, values, strict=True)), (x,))
         return out
 
     return function, list(module.parameters())
 
 
 def check_weights_are_normalised(a: Diffusivity, edges: Edges) -> None:
-    """Positive; rows or columns sum to one wherever there are edges; balanced by both, no singular value above one."""
+    """Weights are positive; rows or columns with edges sum to one; with ``Both`` no singular value exceeds one."""
     weights = a(normal(edges.num_nodes, JOINT.channels), edges)
     matrix = dense(weights, edges).detach()
     assert weights.shape == (edges.num_edges,)
@@ -237,19 +256,19 @@ def check_relabelling_commutes(a: Diffusivity, edges: Edges) -> None:
     there = renamed.restore(a(moved, renamed))  # the order of `edges`, which `renamed` was built from
     torch.testing.assert_close(there, a(z, edges))
     if edges.num_edges and len(list(a.parameters())):
-        assert not torch.allclose(a(moved, edges), a(z, edges)), "a weight must depend on the states at its ends"
+        assert not torch.allclose(a(moved, edges), a(z, edges)), "weights must depend on the states of their ends"
 
 
 def check_derivatives(a: Diffusivity, edges: Edges) -> None:
-    """First and second derivatives by z and every parameter against finite differences."""
+    """First and second derivatives by z and all parameters agree with finite differences."""
     z = normal(edges.num_nodes, JOINT.channels).requires_grad_()
-    weights, parameters = by_parameters(a, lambda z: a(z, edges) + 0 * z.sum())  # RandomWalk does not look at z
+    weights, parameters = by_parameters(a, lambda z: a(z, edges) + 0 * z.sum())  # RandomWalk ignores z
     assert gradcheck(weights, (z, *parameters), fast_mode=True)
     assert gradgradcheck(weights, (z, *parameters), fast_mode=True)
 
 
 def check_no_edges_do_no_harm(a: Diffusivity, edges: Edges) -> None:
-    """Values and gradients stay finite on nodes without edges, with torch watching every step of the way back."""
+    """Values and gradients are finite on nodes without edges, also inside the backward pass."""
     z = normal(edges.num_nodes, JOINT.channels).requires_grad_()
     with torch.autograd.set_detect_anomaly(True):
         weights = a(z, edges)
@@ -262,10 +281,10 @@ def check_no_edges_do_no_harm(a: Diffusivity, edges: Edges) -> None:
 
 
 def check_stencil(stencil: Stencil, edges: Edges) -> None:
-    """The same nodes, edges within them, the same again when asked again, and the input left alone."""
+    """The output has the same nodes, is reproducible and shows its name; the input is unchanged."""
     z = normal(edges.num_nodes, JOINT.channels)
     if isinstance(stencil, TopK | Threshold):
-        edges = Symmetric()(z, edges)  # they refuse directed graphs
+        edges = Symmetric()(z, edges)  # they need an undirected graph
     before = edges.edge_index.clone()
     out = stencil(z, edges)
     again = stencil(z, edges)
@@ -274,11 +293,12 @@ def check_stencil(stencil: Stencil, edges: Edges) -> None:
     assert torch.equal(edges.edge_index, before)
     if isinstance(stencil, Keep | Loops):
         assert set(pairs(edges)) <= set(pairs(out))
-    Edges.build(out.edge_index, num_nodes=out.num_nodes, weight=out.weight)  # refuses what is out of range
+    Edges.build(out.edge_index, num_nodes=out.num_nodes, weight=out.weight)  # raises if a node is out of range
+    assert repr(stencil).startswith(f"{type(stencil).__name__}(")
 
 
 def check_encoding(encoding: Encoding, edges: Edges) -> None:
-    """Finite, one row a node, the same twice, and relabelling the nodes relabels its rows up to an isometry."""
+    """Positions are finite and reproducible, one row per node; relabelling permutes the rows up to an isometry."""
     u = encoding(edges).to_dense()
     assert u.shape[0] == edges.num_nodes
     assert u.dtype == torch.float32
@@ -290,7 +310,7 @@ def check_encoding(encoding: Encoding, edges: Edges) -> None:
 
 
 def check_random_encoding(encoding: Encoding, edges: Edges) -> None:
-    """Finite, one row a node, the same from the same seed, other from another, and nothing drawn from elsewhere."""
+    """Positions are finite, one row per node, and depend on the seed of the generator and on no other randomness."""
 
     def encode(seed: int) -> Tensor:
         return encoding(edges, torch.Generator().manual_seed(seed)).to_dense()

@@ -17,7 +17,7 @@ from beltrami.errors import DataError, UnknownName
 from beltrami.graph import SparseMatrix
 from beltrami.model import BLEND
 from beltrami.run import evaluate_run, even_rows, load_problem, run_config, save_run
-from beltrami.stencil import FeatureSimilarity, by_rarity
+from beltrami.stencil import FeatureSimilarity, tf_idf
 from beltrami.train import RunResult, save_weights, seeded
 
 
@@ -249,7 +249,7 @@ def test_the_input_graph_is_altered_by_what_the_input_features_say() -> None:
     plain, alike, near = (load_problem(digits(*each)) for each in ([], ["stencil.alike=0.5"], ["stencil.near=2"]))
     assert plain.edges.weight is None
     assert torch.equal(alike.edges.edge_index, plain.edges.edge_index)
-    by_hand = FeatureSimilarity(0.5)(by_rarity(plain.dataset.x), plain.edges)
+    by_hand = FeatureSimilarity(0.5)(tf_idf(plain.dataset.x), plain.edges)
     assert alike.edges.weight is not None
     torch.testing.assert_close(alike.edges.weight, by_hand.weight)
     assert near.edges.num_edges >= plain.edges.num_edges

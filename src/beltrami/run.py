@@ -22,7 +22,7 @@ from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier
 from beltrami.position import Encoding, Hyperbolic
-from beltrami.stencil import by_rarity
+from beltrami.stencil import tf_idf
 from beltrami.train import (
     Epoch,
     Fit,
@@ -195,9 +195,9 @@ def _by_features(config: StencilConfig, x: Tensor, edges: Edges) -> Edges:
     """The input graph and what the input features make of it; to find nearest nodes takes its time, so that is kept."""
     prior = build_prior(config)
     if prior is None or not config.near:
-        return edges if prior is None else prior(by_rarity(x), edges)
+        return edges if prior is None else prior(tf_idf(x), edges)
     by = f"1; alike {config.alike}; near {config.near} {config.near_weight}"
-    return kept(prior, by_rarity(x), edges, by=by)
+    return kept(prior, tf_idf(x), edges, by=by)
 
 
 def space_of(encoding: Encoding) -> str:

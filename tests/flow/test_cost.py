@@ -21,14 +21,14 @@ flows = pytest.mark.parametrize("flow", [BeltramiFlow, LinearFlow])
 
 
 def jacobian(flow: Flow, z0: Tensor, edges: Edges, z: Tensor) -> Tensor:
-    """d f / d z at z, (n d, n d)."""
+    """Return df/dz at z, (n d, n d)."""
     f = flow.bind(z0, edges)
     dense: Tensor = torch.autograd.functional.jacobian(lambda z: f(0.0, z), z)
     return dense.reshape(z.numel(), z.numel())
 
 
 def running(flow: Flow, z0: Tensor, edges: Edges, costs: list[Cost], seed: int = 0) -> tuple[Tensor, Tensor]:
-    """z(T) and the cost."""
+    """Return z(T) and the cost."""
     costed = Costed(flow.bind(z0, edges), costs, z0, generator=torch.Generator().manual_seed(seed))
     return costed.split(solve(costed, costed.join(z0), (0.0, T), TIGHT, costed.tensors).ys[-1])
 
@@ -63,7 +63,7 @@ def test_kinetic_energy_is_the_quadrature_of_the_squared_speed(flow: Callable[..
 
 
 @flows
-def test_costs_do_not_disturb_the_state(flow: Callable[..., Flow]) -> None:
+def test_costs_do_not_change_the_state(flow: Callable[..., Flow]) -> None:
     edges, z0, built = kite(), normal(4, 5), flow(make("ScaledDot"))
     z, _ = running(built, z0, edges, [Kinetic(1.0), JacobianNorm(1.0)])
     alone = solve(built.bind(z0, edges), z0, (0.0, T), TIGHT).ys[-1]
@@ -71,8 +71,8 @@ def test_costs_do_not_disturb_the_state(flow: Callable[..., Flow]) -> None:
 
 
 @flows
-def test_the_jacobian_density_is_the_row_of_the_noise(flow: Callable[..., Flow]) -> None:
-    """|eps^T J|^2 / d at each node, for the eps that was drawn."""
+def test_the_jacobian_density_is_that_of_the_random_direction(flow: Callable[..., Flow]) -> None:
+    """|eps^T J|^2 / d at each node, for the sampled eps."""
     edges, z0, z, built = kite(), normal(4, 5), normal(4, 5, seed=1), flow(make("ScaledDot"))
     costed = Costed(built.bind(z0, edges), [JacobianNorm(1.0)], z0, generator=torch.Generator().manual_seed(3))
     row = (noise(z0, 3).flatten() @ jacobian(built, z0, edges, z)).reshape(4, 5)
@@ -88,7 +88,7 @@ def test_its_mean_over_noise_is_the_frobenius_norm(flow: Callable[..., Flow]) ->
     cost, f, generator = JacobianNorm(1.0), built.bind(z, edges), torch.Generator().manual_seed(0)
     z = z.clone().requires_grad_()
     dz = f(0.0, z)
-    draws = torch.stack([cost.density(z, dz, cost.start(z, generator)).sum().detach() for _ in range(500)])
+    draws = torch.stack([cost.density(z, dz, cost.sample(z, generator)).sum().detach() for _ in range(500)])
     standard_error = float(draws.std()) / math.sqrt(len(draws))
     assert standard_error < 0.05 * exact
     assert float(draws.mean()) == pytest.approx(exact, abs=4 * standard_error)
@@ -101,7 +101,7 @@ def test_the_jacobian_norm_of_a_linear_flow_is_constant_in_time() -> None:
     assert float(cost.detach()) == pytest.approx(0.3 * T * float(row.square().sum()) / z0.numel(), rel=1e-10)
 
 
-def test_costs_add_up_by_their_weights() -> None:
+def test_costs_are_added_with_their_weights() -> None:
     edges, z0, flow = kite(), normal(4, 5), BeltramiFlow(make("ScaledDot"))
     _, both = running(flow, z0, edges, [Kinetic(0.5), JacobianNorm(2.0)])
     _, kinetic = running(flow, z0, edges, [Kinetic(1.0)])
@@ -110,7 +110,7 @@ def test_costs_add_up_by_their_weights() -> None:
     assert min(float(kinetic.detach()), float(norm.detach())) > 1e-3
 
 
-def test_a_state_at_rest_costs_nothing_kinetic() -> None:
+def test_the_kinetic_cost_of_a_stationary_state_is_zero() -> None:
     z0 = torch.ones(4, 5, dtype=torch.float64)
     _, cost = running(BeltramiFlow(make("ScaledDot")), z0, kite(), [Kinetic(1.0)])
     assert float(cost.detach()) == pytest.approx(0.0, abs=1e-20)
@@ -136,10 +136,10 @@ def test_values_are_the_same_with_and_without_recording(flow: Callable[..., Flow
     state = costed.join(z0)
     recorded = costed(0.0, state)
     with torch.no_grad():
-        silent = costed(0.0, state)
-    assert torch.equal(recorded, silent)
+        unrecorded = costed(0.0, state)
+    assert torch.equal(recorded, unrecorded)
     assert recorded.requires_grad
-    assert not silent.requires_grad
+    assert not unrecorded.requires_grad
 
 
 def test_the_state_is_joined_with_zeros_and_split_again() -> None:
@@ -156,9 +156,9 @@ def test_the_state_is_joined_with_zeros_and_split_again() -> None:
 
 def test_the_same_generator_draws_the_same_noise() -> None:
     z0, cost = normal(4, 5), JacobianNorm(1.0)
-    first, again = (cost.start(z0, torch.Generator().manual_seed(1)) for _ in range(2))
+    first, again = (cost.sample(z0, torch.Generator().manual_seed(1)) for _ in range(2))
     assert torch.equal(first, again)
-    assert not torch.equal(first, cost.start(z0, torch.Generator().manual_seed(2)))
+    assert not torch.equal(first, cost.sample(z0, torch.Generator().manual_seed(2)))
     assert first.dtype == z0.dtype
 
 
@@ -169,7 +169,7 @@ def test_a_negative_weight_is_refused(cost: type[Cost], weight: float) -> None:
         cost(weight)
 
 
-def test_no_costs_at_all_are_refused() -> None:
+def test_an_empty_list_of_costs_is_refused() -> None:
     z0 = normal(4, 5)
     with pytest.raises(ValueError, match="Costed needs at least one cost"):
         Costed(LinearFlow(RandomWalk()).bind(z0, kite()), [], z0)

@@ -1,4 +1,4 @@
-"""Rate and Source: the learnable scalars of a flow."""
+"""Rate, Source and Attachment: the learned scalars of a flow."""
 
 import math
 
@@ -6,18 +6,18 @@ import pytest
 import torch
 from checks import normal
 
-from beltrami.flow import Rate, Source
+from beltrami.flow import Attachment, Rate, Source
 
 
 @pytest.mark.parametrize("start", [0.01, 0.5, 0.9])
-def test_a_rate_begins_where_it_is_told(start: float) -> None:
+def test_a_rate_starts_at_its_argument(start: float) -> None:
     rate = Rate(start)
     assert float(rate().detach()) == pytest.approx(start, abs=1e-6)
     assert rate().shape == ()
 
 
 @pytest.mark.parametrize("logit", [-20.0, 0.0, 10.0])
-def test_a_rate_stays_between_zero_and_one_whatever_it_learns(logit: float) -> None:
+def test_a_rate_is_between_zero_and_one_for_any_parameter(logit: float) -> None:
     rate = Rate().double()
     with torch.no_grad():
         rate.logit.fill_(logit)
@@ -44,8 +44,19 @@ def test_a_source_is_beta_times_the_start() -> None:
     assert float(Source()(z0).detach().abs().max()) == 0.0
 
 
-def test_a_source_of_zero_still_learns() -> None:
+def test_a_source_of_zero_receives_a_gradient() -> None:
     source, z0 = Source().double(), normal(4, 2)
     source(z0).sum().backward()
     assert source.beta.grad is not None
     assert float(source.beta.grad) == pytest.approx(float(z0.sum()))
+
+
+@pytest.mark.parametrize("start", [0.0, -1.0, float("inf"), float("nan")])
+def test_an_attachment_that_is_not_positive_and_finite_is_refused(start: float) -> None:
+    with pytest.raises(ValueError, match=r"Attachment needs a positive, finite `start`"):
+        Attachment(start)
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.1, 30.0])
+def test_an_attachment_starts_at_its_argument(start: float) -> None:
+    assert float(Attachment(start)().detach()) == pytest.approx(start, rel=1e-5)

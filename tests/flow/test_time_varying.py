@@ -1,4 +1,4 @@
-"""Time-dependent flows: coefficients that sum to one, layers as intervals, and W(t) against a dense solve."""
+"""Time-dependent flows: coefficients sum to one, intervals are layers, and W(t) against a dense solve."""
 
 import pytest
 import torch
@@ -7,8 +7,18 @@ from torch import Tensor
 from torch.func import vmap
 
 from beltrami.diffusivity import RandomWalk
-from beltrami.flow import BeltramiFlow, Bernstein, LinearFlow, OnsagerFlow, PerInterval, Schedule, TimeVarying
-from beltrami.flow.base import VectorField
+from beltrami.flow import (
+    BeltramiFlow,
+    Bernstein,
+    Flow,
+    LinearFlow,
+    OnsagerFlow,
+    PerInterval,
+    Schedule,
+    TimeVarying,
+    VectorField,
+)
+from beltrami.graph import Edges
 from beltrami.scheme import PID, RK4, ConstantSteps, Continuous, Direct, Dopri5, Euler, Scheme, solve
 
 D = JOINT.channels
@@ -32,18 +42,18 @@ def test_intervals_follow_one_another_and_the_last_stays() -> None:
     assert [schedule(t).index(1.0) for t in (0.0, 0.49, 0.5, 0.99, 1.0, 1.5, 9.0)] == [0, 0, 1, 1, 2, 2, 2]
     tenth, t = PerInterval(10, 0.1), 0.0
     for k in range(10):
-        assert tenth(t)[k] == 1.0, "a sum of steps is a little short of the interval's end"
+        assert tenth(t)[k] == 1.0, "rounded sums of steps may not reach the end of an interval"
         t += 0.1
 
 
-def test_bernstein_goes_from_the_first_to_the_last_and_is_binomial_in_between() -> None:
+def test_bernstein_goes_from_the_first_flow_to_the_last_by_binomial_coefficients() -> None:
     schedule = Bernstein(3, 2.0)
     assert schedule(0.0) == [1.0, 0.0, 0.0]
     assert schedule(1.0) == [0.25, 0.5, 0.25]
     assert schedule(2.0) == schedule(7.0) == [0.0, 0.0, 1.0]
 
 
-def test_euler_steps_see_each_layer_once() -> None:
+def test_euler_steps_evaluate_each_layer_once() -> None:
     """Z(k+1) = Q(Z(k), theta(k)) Z(k)."""
     edges, z = crooked(), normal(6, D)
     flows = [BeltramiFlow(make(name)) for name in ("ScaledDot", "Cosine", "Additive")]
@@ -55,7 +65,7 @@ def test_euler_steps_see_each_layer_once() -> None:
     torch.testing.assert_close(found, z)
 
 
-def test_diffusivities_that_pass_into_one_another_are_the_weighed_diffusivity() -> None:
+def test_beltrami_flows_are_the_flow_of_the_weighted_diffusivity() -> None:
     edges, z, t = crooked(), normal(6, D), 0.6
     flows = [BeltramiFlow(make(name)) for name in ("ScaledDot", "Cosine")]
     found = TimeVarying(flows, Bernstein(2, 2.0)).bind(z, edges)(t, z)
@@ -63,7 +73,7 @@ def test_diffusivities_that_pass_into_one_another_are_the_weighed_diffusivity() 
     torch.testing.assert_close(found, dense(a, edges) @ z - z)
 
 
-def test_onsager_flows_that_pass_into_one_another_are_that_of_w_of_t() -> None:
+def test_onsager_flows_are_the_flow_of_w_of_t() -> None:
     edges, z, walk = kite(), normal(4, D), RandomWalk()
     flows = [OnsagerFlow(LinearFlow(walk), D).double() for _ in range(3)]
     matrices = [torch.eye(D) + 0.3 * normal(D, D, seed=k) for k in range(3)]
@@ -83,7 +93,7 @@ def test_onsager_flows_that_pass_into_one_another_are_that_of_w_of_t() -> None:
 
 
 class Counting(VectorField):
-    """Zero, and how often it was asked."""
+    """A zero field that counts its evaluations."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -97,17 +107,26 @@ class Counting(VectorField):
         return torch.zeros_like(z)
 
 
-def test_what_does_not_count_is_not_evaluated() -> None:
-    from beltrami.flow.time_varying import TimeVaryingField
+class CountingFlow(Flow):
+    """A flow whose vector field counts its evaluations."""
 
-    fields, z = [Counting(), Counting(), Counting()], normal(4, D)
-    f = TimeVaryingField(fields, PerInterval(3))
+    def __init__(self) -> None:
+        super().__init__(RandomWalk())
+        self.field = Counting()
+
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> VectorField:
+        return self.field
+
+
+def test_flows_with_coefficient_zero_are_not_evaluated() -> None:
+    flows, z = [CountingFlow(), CountingFlow(), CountingFlow()], normal(4, D)
+    f = TimeVarying(flows, PerInterval(3)).bind(z, kite())
     for t in (0.0, 0.5, 1.0, 2.0, 3.0):
         f(t, z)
-    assert [field.calls for field in fields] == [2, 1, 2]
+    assert [flow.field.calls for flow in flows] == [2, 1, 2]
 
 
-def test_adaptive_steps_side_by_side_are_those_of_each_alone() -> None:
+def test_a_batch_with_adaptive_steps_agrees_with_each_state_alone() -> None:
     """Under vmap the time is a tensor."""
     edges, starts = crooked(), normal(3, 6, D)
     flow = TimeVarying([BeltramiFlow(make(name)) for name in ("ScaledDot", "Cosine")], Bernstein(2, 1.0))
@@ -120,7 +139,7 @@ def test_adaptive_steps_side_by_side_are_those_of_each_alone() -> None:
         torch.testing.assert_close(vmap(end)(starts), torch.stack([end(z) for z in starts]))
 
 
-def test_every_layer_learns_under_the_continuous_adjoint() -> None:
+def test_the_continuous_adjoint_has_the_gradients_of_all_layers() -> None:
     edges, z = kite(), normal(4, D)
     shared = make("Cosine")
     flow = TimeVarying([BeltramiFlow(make("ScaledDot")), BeltramiFlow(shared), BeltramiFlow(shared)], Bernstein(3, 1.0))
@@ -138,7 +157,7 @@ def test_every_layer_learns_under_the_continuous_adjoint() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match=r"one flow a coefficient; got 1 flows and 2 coefficients"):
+    with pytest.raises(ValueError, match=r"one flow for each coefficient; got 1 flows and 2 coefficients"):
         TimeVarying([BeltramiFlow(make("ScaledDot"))], PerInterval(2))
     with pytest.raises(ValueError, match=r"PerInterval needs `count` at least 1 and a positive `length`; got 0 and 1"):
         PerInterval(0)

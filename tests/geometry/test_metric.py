@@ -1,4 +1,4 @@
-"""What every metric promises, and the flat one in particular."""
+"""Properties of every metric, and of the Euclidean one."""
 
 import math
 
@@ -11,7 +11,7 @@ from torch.autograd import gradcheck
 
 from beltrami.geometry import Euclidean, Metric, PoincareBall
 
-METRICS: list[Metric] = [Euclidean(), PoincareBall(), PoincareBall(0.3), PoincareBall(curvature=4.0)]
+METRICS: list[Metric] = [Euclidean(), PoincareBall(), PoincareBall(curvature=4.0)]
 DTYPES = [torch.float32, torch.float64]
 metrics = pytest.mark.parametrize("metric", METRICS, ids=repr)
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -19,7 +19,7 @@ seeds = st.integers(0, 2**31)
 
 
 def points(seed: int, *, dtype: torch.dtype, metric: Metric, count: int = 12, channels: int = 3) -> Tensor:
-    """Within nine tenths of the ball's radius, or of the unit ball where there is none."""
+    """Return points within nine tenths of the radius of the ball, or of the unit ball in Euclidean space."""
     generator = torch.Generator().manual_seed(seed)
     direction = torch.randn(count, channels, generator=generator, dtype=torch.float64)
     radius = 0.9 * torch.rand(count, 1, generator=generator, dtype=torch.float64)
@@ -28,7 +28,7 @@ def points(seed: int, *, dtype: torch.dtype, metric: Metric, count: int = 12, ch
 
 
 def tolerance(dtype: torch.dtype) -> float:
-    """For quantities of order one to ten, after the boundary has magnified rounding by 1 / (1 - 0.9^2), squared."""
+    """For quantities of order one to ten; the boundary magnifies rounding by 1 / (1 - 0.9^2), squared."""
     return 500 * torch.finfo(dtype).eps
 
 
@@ -38,7 +38,7 @@ def near(found: Tensor, expected: Tensor, *, atol: float) -> None:
 
 @metrics
 @dtypes
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_distance_is_a_metric(metric: Metric, dtype: torch.dtype, seed: int) -> None:
     p, q, r = points(seed, dtype=dtype, metric=metric, count=36).split(12)
@@ -52,7 +52,7 @@ def test_distance_is_a_metric(metric: Metric, dtype: torch.dtype, seed: int) -> 
 
 @metrics
 @dtypes
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_logarithm_inverts_the_exponential(metric: Metric, dtype: torch.dtype, seed: int) -> None:
     p, q = points(seed, dtype=dtype, metric=metric, count=24).split(12)
@@ -64,7 +64,7 @@ def test_logarithm_inverts_the_exponential(metric: Metric, dtype: torch.dtype, s
 
 @metrics
 @dtypes
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_geodesics_have_constant_speed(metric: Metric, dtype: torch.dtype, seed: int) -> None:
     p, q = points(seed, dtype=dtype, metric=metric, count=24).split(12)
@@ -86,7 +86,7 @@ def test_leading_dimensions_broadcast(metric: Metric) -> None:
     p, q = points(2, dtype=torch.float64, metric=metric, count=18).split((12, 6))
     p, q = p.view(2, 6, 3), q
     assert metric.distance(p, q).shape == (2, 6)
-    for both in (metric.exp, metric.log, metric.retract):
+    for both in (metric.exp, metric.log):
         assert both(p, 0.1 * q).shape == (2, 6, 3)
         torch.testing.assert_close(both(p, 0.1 * q)[1], both(p[1], 0.1 * q))
     assert metric.norm(p[:1, :1], q).shape == (1, 6)
@@ -102,7 +102,6 @@ def test_derivatives_match_finite_differences(metric: Metric) -> None:
     assert gradcheck(metric.log, (p, q))
     assert gradcheck(metric.exp, (p, q))
     assert gradcheck(metric.norm, (p, q))
-    assert gradcheck(metric.retract, (p, 0.05 * q))
 
 
 @metrics
@@ -138,20 +137,13 @@ def test_riemannian_gradient_of_distance_is_the_unit_vector_away(metric: Metric)
 
 
 @metrics
-def test_retraction_is_the_exponential_to_first_order(metric: Metric) -> None:
-    p, v = points(7, dtype=torch.float64, metric=metric, count=12).split(6)
-    errors = [float((metric.retract(p, h * v) - metric.exp(p, h * v)).norm()) for h in (1e-2, 1e-3)]
-    assert errors[1] <= 0.02 * errors[0]
-
-
-@metrics
-@pytest.mark.parametrize("name", ["distance", "pairwise", "exp", "log", "norm", "riemannian", "retract"])
-def test_points_of_two_widths_are_refused(metric: Metric, name: str) -> None:
-    with pytest.raises(ValueError, match="as many channels; got 1 and 3"):
+@pytest.mark.parametrize("name", ["distance", "pairwise", "exp", "log", "norm", "riemannian"])
+def test_points_of_different_widths_are_refused(metric: Metric, name: str) -> None:
+    with pytest.raises(ValueError, match="the same number of channels; got 1 and 3"):
         getattr(metric, name)(torch.zeros(4, 1), torch.zeros(4, 3))
 
 
-def test_flat_space_is_flat() -> None:
+def test_euclidean_maps_are_sums_and_differences() -> None:
     p, q = torch.tensor([[1.0, 2.0]]), torch.tensor([[4.0, 6.0]])
     flat = Euclidean()
     assert float(flat.distance(p, q)) == 5.0
@@ -162,7 +154,7 @@ def test_flat_space_is_flat() -> None:
     assert flat.inside(torch.tensor([[1e9, 0.0], [torch.inf, 0.0]])).tolist() == [True, False]
 
 
-def test_flat_pairwise_does_not_mind_a_far_origin() -> None:
+def test_euclidean_pairwise_is_accurate_far_from_the_origin() -> None:
     p = points(8, dtype=torch.float32, metric=Euclidean(), count=40)
     apart = Euclidean().pairwise(p, p[:30].flip(0) + 1e-3)
     far = Euclidean().pairwise(p + 1024, p[:30].flip(0) + 1e-3 + 1024)

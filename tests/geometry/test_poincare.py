@@ -1,4 +1,4 @@
-"""The Poincaré ball: its closed forms, its isometries, its limits, and its boundary in floating point."""
+"""The Poincaré ball: closed forms, isometries, limits, and floating point near the boundary."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from beltrami.geometry import Euclidean, PoincareBall
 
-BALLS = [PoincareBall(), PoincareBall(0.3), PoincareBall(curvature=4.0)]
+BALLS = [PoincareBall(), PoincareBall(curvature=4.0)]
 balls = pytest.mark.parametrize("ball", BALLS, ids=repr)
 dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 BOUNDARY = [(torch.float32, 1e-5), (torch.float64, 1e-10)]
@@ -24,7 +24,7 @@ def directions(seed: int, *, count: int, channels: int = 3) -> Tensor:
 
 
 def points(seed: int, ball: PoincareBall, *, dtype: torch.dtype = torch.float64, count: int = 8) -> Tensor:
-    """Within nine tenths of the radius."""
+    """Return points within nine tenths of the radius."""
     radius = torch.rand(count, 1, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
     reach = 0.9 / math.sqrt(ball.curvature)
     return (reach * radius * directions(seed, count=count)).to(dtype)
@@ -40,30 +40,15 @@ def textbook_add(p: Tensor, q: Tensor, c: float) -> Tensor:
 
 
 @balls
-@dtypes
-@settings(max_examples=30, deadline=None)
-@given(seed=seeds)
-def test_mobius_addition_is_a_loop(ball: PoincareBall, dtype: torch.dtype, seed: int) -> None:
-    p, q = points(seed, ball, dtype=dtype, count=16).split(8)
-    zero, lost = torch.zeros_like(p), 1000 * torch.finfo(dtype).eps
-    near(ball.add(zero, q), q, atol=lost)
-    near(ball.add(p, zero), p, atol=lost)
-    near(ball.add(-p, p), zero, atol=lost)
-    near(ball.add(-p, ball.add(p, q)), q, atol=lost)
-    assert bool(ball.inside(ball.add(p, q)).all())
-
-
-@balls
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_formulas_are_those_of_the_textbook(ball: PoincareBall, seed: int) -> None:
     c = ball.curvature
     p, q = points(seed, ball, count=16).split(8)
-    torch.testing.assert_close(ball.add(p, q), textbook_add(p, q, c))
     w = textbook_add(-p, q, c)
     size = w.norm(dim=-1, keepdim=True)
     factor = 2 / (1 - c * p.square().sum(-1, keepdim=True))
-    torch.testing.assert_close(ball.conformal(p), factor[:, 0])
+    torch.testing.assert_close(ball.norm(p, q), factor[:, 0] * q.norm(dim=-1))
     torch.testing.assert_close(ball.distance(p, q), 2 / math.sqrt(c) * torch.atanh(math.sqrt(c) * size[:, 0]))
     torch.testing.assert_close(
         ball.log(p, q), 2 / (math.sqrt(c) * factor) * torch.atanh(math.sqrt(c) * size) * w / size
@@ -75,11 +60,11 @@ def test_formulas_are_those_of_the_textbook(ball: PoincareBall, seed: int) -> No
 
 @balls
 @dtypes
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_mobius_translation_is_an_isometry(ball: PoincareBall, dtype: torch.dtype, seed: int) -> None:
     p, q, by = (0.8 * part for part in points(seed, ball, dtype=dtype, count=24).split(8))
-    moved = ball.distance(ball.add(by, p), ball.add(by, q))
+    moved = ball.distance(*(textbook_add(by, x, ball.curvature) for x in (p, q)))
     near(moved, ball.distance(p, q), atol=4000 * torch.finfo(dtype).eps)
 
 
@@ -105,7 +90,7 @@ def test_maps_at_the_origin_are_the_maps_at_zero(ball: PoincareBall) -> None:
 
 
 @dtypes
-def test_little_curvature_is_flat_space_twice_over(dtype: torch.dtype) -> None:
+def test_small_curvature_is_twice_the_euclidean_metric(dtype: torch.dtype) -> None:
     p, q = points(2, PoincareBall(), dtype=dtype, count=16).split(8)
     flat = Euclidean()
     for c in (1e-2, 1e-4, 1e-6):
@@ -113,7 +98,6 @@ def test_little_curvature_is_flat_space_twice_over(dtype: torch.dtype) -> None:
         near(ball.distance(p, q), 2 * flat.distance(p, q), atol=lost)
         near(ball.log(p, q), flat.log(p, q), atol=lost)
         near(ball.exp(p, q), flat.exp(p, q), atol=lost)
-        near(ball.add(p, q), p + q, atol=lost)
         near(ball.riemannian(p, q), q / 4, atol=lost)
 
 
@@ -150,20 +134,18 @@ def test_maps_and_gradients_near_the_boundary_are_finite(ball: PoincareBall, dty
         "log": ball.log(p, q),
         "exp": ball.exp(p, ball.log(p, q)),
         "far": ball.exp(p, 1e3 * q),
-        "add": ball.add(p, q),
-        "retract": ball.retract(p, q),
         "project": ball.project(2 * p),
     }
     for name, value in out.items():
         slopes = torch.autograd.grad(value.sum(), (p, q), allow_unused=True, retain_graph=True)
         assert bool(torch.isfinite(value).all()), name
         assert all(bool(torch.isfinite(g).all()) for g in slopes if g is not None), name
-    for name in ("exp", "far", "retract", "project"):
+    for name in ("exp", "far", "project"):
         assert bool(ball.inside(out[name]).all()), name
 
 
 @boundaries
-def test_round_trips_near_the_boundary_lose_what_rounding_must(dtype: torch.dtype, gap: float) -> None:
+def test_round_trips_near_the_boundary_lose_no_more_than_rounding(dtype: torch.dtype, gap: float) -> None:
     # A rounding of p by eps moves it by eps / gap in the metric, and no formula can do better than that.
     ball, lost = PoincareBall(), 20 * torch.finfo(dtype).eps / gap
     p = ((1 - gap) * directions(7, count=20)).to(dtype)
@@ -175,7 +157,7 @@ def test_round_trips_near_the_boundary_lose_what_rounding_must(dtype: torch.dtyp
 
 @balls
 @dtypes
-def test_projection_moves_only_what_is_outside(ball: PoincareBall, dtype: torch.dtype) -> None:
+def test_projection_moves_only_points_outside(ball: PoincareBall, dtype: torch.dtype) -> None:
     p = points(9, ball, dtype=dtype)
     assert torch.equal(ball.project(p), p)
     assert bool(ball.inside(p).all())

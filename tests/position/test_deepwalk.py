@@ -1,4 +1,4 @@
-"""DeepWalk: its gradient against autograd, two cliques apart, and the edges of Cora foretold."""
+"""DeepWalk: its gradient against autograd, its noise and learning rate, and link prediction on Cora."""
 
 import math
 from collections.abc import Callable
@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from checks import bare, crooked, ragged
+from checks import bare, crooked, ragged, undirected
 from torch import Tensor
 from torch.nn import functional as F
 from toy import two_cliques
 
 from beltrami.data import Dataset
 from beltrami.graph import Edges
-from beltrami.position import DeepWalk, Walker
+from beltrami.position import DeepWalk, Walker, deepwalk
+from beltrami.position.deepwalk import NOISE_NODES, SkipGram
 from beltrami.position.link_prediction import held_out, link_auc
-from beltrami.position.skipgram import SHARED, SkipGram
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -28,7 +28,7 @@ def cliques() -> Edges:
 
 
 def loss_by_loops(u: Tensor, walk: list[int], noise: list[int], *, context: int, negatives: int) -> Tensor:
-    """The objective of one walk, pair by pair, its noise nodes standing for the expectation."""
+    """Return the objective of one walk, pair by pair, with the mean over its noise nodes as the expectation."""
     total = u.new_zeros(())
     for s, a in enumerate(walk):
         for t, b in enumerate(walk):
@@ -43,7 +43,7 @@ def test_an_update_descends_the_objective(monkeypatch: pytest.MonkeyPatch, negat
     """The first step of Adagrad is the gradient with each row scaled to length rate * sqrt(d)."""
     skipgram = SkipGram(torch.ones(7), 5, context=3, negatives=negatives, generator=generator())
     walks = torch.tensor([[0, 1, 2, 1, 3], [4, 3, 3, 0, 1]])
-    noise = torch.randint(6, (2, SHARED), generator=generator(1))
+    noise = torch.randint(6, (2, NOISE_NODES), generator=generator(1))
     monkeypatch.setattr(skipgram, "_draw", lambda shape, generator: noise)
     u = skipgram.u.double().requires_grad_()
     losses = [
@@ -55,7 +55,7 @@ def test_an_update_descends_the_objective(monkeypatch: pytest.MonkeyPatch, negat
     skipgram.update(walks, rate=0.01, generator=generator())
     step = (before - skipgram.u).double()
     torch.testing.assert_close(step, 0.01 * math.sqrt(5) * F.normalize(gradient), atol=1e-6, rtol=1e-4)
-    assert not step[6].any()  # node 6 is on no walk and in no noise
+    assert not step[6].any()  # node 6 is on no walk and is no noise node
 
 
 def test_noise_is_drawn_in_proportion() -> None:
@@ -65,15 +65,47 @@ def test_noise_is_drawn_in_proportion() -> None:
     assert float(counts[2]) / 40_000 == pytest.approx(0.75, abs=0.01)
 
 
+def test_noise_is_drawn_by_the_degree_to_the_power_of_three_quarters(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Tensor] = []
+
+    def recording(noise: Tensor, channels: int, **options: Any) -> SkipGram:
+        drawn.append(noise)
+        return SkipGram(noise, channels, **options)
+
+    monkeypatch.setattr(deepwalk, "SkipGram", recording)
+    star = undirected([(0, leaf) for leaf in range(1, 17)], num_nodes=18)  # the hub has degree 16, node 17 none
+    DeepWalk(2, walk_length=4, context=2, walks_per_node=1)(star, generator())
+    ratio = drawn[0] / drawn[0][1]
+    torch.testing.assert_close(ratio, torch.tensor([8.0, *[1.0] * 16, 0.0]))  # 16 ** 0.75 = 8
+
+
+def test_the_learning_rate_falls_linearly_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rate of an update is 0.1, or the argument, times the share of all walks that is still to come."""
+    monkeypatch.setattr(deepwalk, "BATCH", 24)
+    rates: list[float] = []
+    update = SkipGram.update
+
+    def recording(self: SkipGram, walks: Tensor, *, rate: float, generator: torch.Generator) -> None:
+        rates.append(rate)
+        update(self, walks, rate=rate, generator=generator)
+
+    monkeypatch.setattr(SkipGram, "update", recording)
+    DeepWalk(2, walk_length=4, context=2)(crooked(), generator())  # 16 walks from each of six nodes
+    assert rates == pytest.approx([0.1, 0.075, 0.05, 0.025], abs=1e-15)
+    rates.clear()
+    DeepWalk(2, walk_length=4, context=2, epochs=2, rate=0.8)(crooked(), generator())
+    assert rates == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1], abs=1e-15)
+
+
 @pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.5, 2.0)])
-def test_two_cliques_come_apart(p: float, q: float) -> None:
+def test_two_cliques_are_separated(p: float, q: float) -> None:
     u = F.normalize(DeepWalk(16, context=5, p=p, q=q)(cliques(), generator()))
     same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
     similarity = u @ u.T
     assert float(similarity[same].min()) > float(similarity[~same].max())
 
 
-def test_the_seed_decides_bit_by_bit() -> None:
+def test_positions_depend_on_the_seed_alone() -> None:
     encoding = DeepWalk(8, walk_length=20, context=5)
     first, again, other = (encoding(cliques(), generator(seed)) for seed in (0, 0, 1))
     assert torch.equal(first, again)
@@ -88,28 +120,30 @@ def test_a_node_without_edges_lies_at_the_origin() -> None:
     assert not DeepWalk(4)(bare(), generator()).any()
 
 
-def test_progress_is_told_in_walks() -> None:
+def test_progress_receives_the_number_of_walks() -> None:
     seen: list[tuple[str, int, int | None]] = []
-    DeepWalk(4, walk_length=5, context=2, epochs=2, progress=lambda *said: seen.append(said))(crooked(), generator())
+    DeepWalk(4, walk_length=5, context=2, epochs=2, progress=lambda *report: seen.append(report))(
+        crooked(), generator()
+    )
     assert seen == [("DeepWalk", 96, 192), ("DeepWalk", 192, 192)]
 
 
-def test_tuning_takes_the_length_that_foretells_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuning_chooses_the_length_with_the_best_link_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
     qualities = iter([0.5, 0.6, 0.9, 0.7, 0.8])
     monkeypatch.setattr("beltrami.position.deepwalk.link_auc", lambda score, positive, negative: next(qualities))
     lengths: list[tuple[int, int]] = []
 
-    def listening(edges: Edges, *, p: float, q: float) -> Callable[..., Tensor]:
+    def recording(edges: Edges, *, p: float, q: float) -> Callable[..., Tensor]:
         def walk(starts: Tensor, *, length: int, generator: torch.Generator) -> Tensor:
             lengths.append((edges.num_edges, length))
             return Walker(edges, p=p, q=q)(starts, length=length, generator=generator)
 
         return walk
 
-    monkeypatch.setattr("beltrami.position.deepwalk.Walker", listening)
+    monkeypatch.setattr("beltrami.position.deepwalk.Walker", recording)
     u = DeepWalk(4, walks_per_node=1, tuned=True)(cliques(), generator())
     assert u.shape == (20, 4)
-    # 91 edges, nine of them held out while trying; then the whole graph.
+    # 91 edges, nine of them held out in the comparison; then the whole graph.
     assert lengths == [(164, 40), (164, 60), (164, 80), (164, 100), (164, 120), (182, 80)]
 
 
@@ -118,14 +152,15 @@ def test_tuning_is_repeatable() -> None:
     assert torch.equal(encoding(cliques(), generator()), encoding(cliques(), generator()))
 
 
-def test_walking_without_a_generator_is_refused() -> None:
-    with pytest.raises(ValueError, match="DeepWalk walks at random: it needs a `generator`"):
+def test_a_missing_generator_is_refused() -> None:
+    with pytest.raises(ValueError, match="DeepWalk is random: pass a `generator`"):
         DeepWalk(4)(cliques())
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        ({"channels": 0}, "DeepWalk needs `channels` at least 1; got 0"),
         ({"walks_per_node": 0}, "`walks_per_node` at least 1; got 0"),
         ({"negatives": 0}, "`negatives` at least 1; got 0"),
         ({"epochs": 0}, "`epochs` at least 1; got 0"),
@@ -138,20 +173,14 @@ def test_walking_without_a_generator_is_refused() -> None:
         ({"q": -1.0}, "positive, finite `q`; got -1.0"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options: dict[str, Any], sentence: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        DeepWalk(4, **options)
-
-
-def test_no_channels_are_refused() -> None:
-    with pytest.raises(ValueError, match="DeepWalk needs `channels` at least 1; got 0"):
-        DeepWalk(0)
+        DeepWalk(**{"channels": 4, **options})
 
 
 @pytest.mark.slow
 @pytest.mark.data
-def test_edges_of_cora_are_foretold(real: Callable[[str], Dataset]) -> None:
-    """With a tenth of its edges held out."""
+def test_held_out_edges_of_cora_are_predicted(real: Callable[[str], Dataset]) -> None:
     data = real("cora").largest_component()
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
     random = generator()
@@ -161,7 +190,7 @@ def test_edges_of_cora_are_foretold(real: Callable[[str], Dataset]) -> None:
 
 
 @pytest.mark.gpu
-def test_on_the_gpu_the_seed_decides_too() -> None:
+def test_positions_on_the_gpu_depend_on_the_seed_alone() -> None:
     encoding, edges = DeepWalk(8, walk_length=20, context=5, tuned=False), cliques().to("cuda")
     first, again = (encoding(edges, generator()) for _ in range(2))
     assert first.is_cuda

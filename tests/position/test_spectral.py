@@ -1,4 +1,4 @@
-"""Laplacian eigenvectors: the eigen-equation, their frame and their signs."""
+"""Laplacian eigenvectors: the eigenvalue equation, orthogonality and signs."""
 
 import math
 
@@ -15,7 +15,7 @@ TREE = undirected([(0, 1), (1, 2), (2, 3), (3, 4), (2, 5), (5, 6), (6, 7), (1, 7
 
 
 def laplacian(edges: Edges) -> Tensor:
-    """I - D^-1/2 (A + I) D^-1/2."""
+    """Return I - D^-1/2 (A + I) D^-1/2."""
     eye = torch.eye(edges.num_nodes, dtype=torch.float64)
     a = dense(torch.ones(edges.num_edges, dtype=torch.float64), edges) + eye
     root = a.sum(1).rsqrt()
@@ -23,7 +23,7 @@ def laplacian(edges: Edges) -> Tensor:
 
 
 @pytest.mark.parametrize("channels", [1, 3, 6])  # the first by Lanczos, the others by the dense solver
-def test_they_solve_the_eigen_equation_for_the_smallest_eigenvalues(channels: int) -> None:
+def test_they_solve_the_eigenvalue_equation_for_the_smallest_eigenvalues(channels: int) -> None:
     exact = torch.linalg.eigvalsh(laplacian(TREE))[1 : channels + 1]
     u = LaplacianEigenvectors(channels)(TREE).double()
     assert u.shape == (8, channels)
@@ -48,12 +48,12 @@ def test_the_largest_entry_of_each_is_positive(channels: int) -> None:
     assert bool((largest > 0).all())
 
 
-def test_both_solvers_find_the_same() -> None:
+def test_both_solvers_agree() -> None:
     few, many = LaplacianEigenvectors(1)(TREE), LaplacianEigenvectors(5)(TREE)
     torch.testing.assert_close(few, many[:, :1], atol=1e-5, rtol=0)
 
 
-def test_the_same_graph_gives_the_same_bits() -> None:
+def test_they_are_reproducible() -> None:
     for channels in (1, 5):
         assert torch.equal(LaplacianEigenvectors(channels)(TREE), LaplacianEigenvectors(channels)(TREE))
 
@@ -63,17 +63,16 @@ def test_a_cycle_has_the_fourier_modes() -> None:
     u = LaplacianEigenvectors(2)(cycle).double()
     k = torch.arange(6, dtype=torch.float64) * 2 * math.pi / 6
     modes = torch.stack((k.cos(), k.sin()), dim=1)
-    # A plane of two equal eigenvalues: what is unique is the projection onto it.
+    # The eigenvalue is double: only the projection onto its plane is unique.
     torch.testing.assert_close(u @ u.T / 6, modes @ modes.T / 3, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("channels", [3, 4, 10])
+@pytest.mark.parametrize("channels", [3, 10])
 def test_more_channels_than_the_graph_has_are_refused(channels: int) -> None:
     with pytest.raises(ValueError, match=f"below the number of nodes less one; got {channels}, 4 nodes"):
         LaplacianEigenvectors(channels)(kite())
 
 
-@pytest.mark.parametrize("channels", [0, -1])
-def test_no_channels_are_refused(channels: int) -> None:
-    with pytest.raises(ValueError, match=f"needs `channels` at least 1; got {channels}"):
-        LaplacianEigenvectors(channels)
+def test_no_channels_are_refused() -> None:
+    with pytest.raises(ValueError, match="needs `channels` at least 1; got 0"):
+        LaplacianEigenvectors(0)

@@ -1,30 +1,19 @@
-"""Stencils that look at the state, against brute force."""
+"""Nearest neighbours against double loops, and faiss's against the exact ones."""
+
+import sys
+from importlib.util import find_spec
 
 import pytest
 import torch
 from torch import Tensor
 
-from beltrami.diffusivity import Gaussian
 from beltrami.geometry import Euclidean, Metric, PoincareBall
 from beltrami.graph import Edges
-from beltrami.joint import Joint
-from beltrami.stencil import (
-    KNN,
-    Chain,
-    Charted,
-    Complete,
-    Isolated,
-    KeepStrongest,
-    Loops,
-    Radius,
-    Symmetric,
-    TrainingOnly,
-    Unweighted,
-    neighbours,
-)
+from beltrami.stencil import KNN, Chain, Radius, Symmetric, neighbours
 
 N = 30
 NONE = Edges.build(torch.empty(2, 0, dtype=torch.int64), num_nodes=N)
+with_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed")
 METRICS = pytest.mark.parametrize("metric", [Euclidean(), PoincareBall()], ids=repr)
 
 
@@ -36,7 +25,7 @@ def points(*, dtype: torch.dtype = torch.float64) -> Tensor:
 
 def pairs(edges: Edges) -> set[tuple[int, int]]:
     listed = [(j, i) for j, i in edges.edge_index.T.tolist()]
-    assert len(set(listed)) == len(listed), "an edge stands there twice"
+    assert len(set(listed)) == len(listed), "an edge occurs twice"
     return set(listed)
 
 
@@ -64,10 +53,10 @@ def test_nodes_within_the_radius_are_those_of_the_double_loop(metric: Metric) ->
     assert int(limited.in_degree().max()) == 2
 
 
-def test_size_of_the_blocks_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     z = points(dtype=torch.float32)
     whole = pairs(KNN(3)(z, NONE)), pairs(Radius(0.3)(z, NONE))
-    monkeypatch.setattr(neighbours, "CELLS", 4 * N)
+    monkeypatch.setattr(neighbours, "BLOCK", 4 * N)
     assert (pairs(KNN(3)(z, NONE)), pairs(Radius(0.3)(z, NONE))) == whole
 
 
@@ -76,51 +65,9 @@ def test_of_equal_distances_the_lowest_nodes_are_taken() -> None:
     assert pairs(edges) == {(j, i) for i in range(5) for j in [k for k in range(5) if k != i][:2]}
 
 
-def test_symmetric_neighbours_are_mutual_and_stand_once() -> None:
+def test_symmetric_neighbours_are_mutual_and_unique() -> None:
     one_way, both = pairs(KNN(3)(points(), NONE)), pairs(Chain(KNN(3), Symmetric())(points(), NONE))
     assert both == one_way | {(i, j) for j, i in one_way}
-
-
-def test_symmetric_keeps_the_larger_weight_and_unweighted_none() -> None:
-    edges = Edges.build(torch.tensor([[0, 1, 1], [1, 0, 2]]), num_nodes=3, weight=torch.tensor([1.0, 4.0, 2.0]))
-    both = Symmetric()(torch.zeros(3, 1), edges)
-    assert both.weight is not None
-    weights = dict(zip(map(tuple, both.edge_index.T.tolist()), both.weight.tolist(), strict=True))
-    assert weights == {(0, 1): 4.0, (1, 0): 4.0, (1, 2): 2.0, (2, 1): 2.0}
-    assert Unweighted()(torch.zeros(3, 1), edges).weight is None
-
-
-def test_complete_and_isolated_graphs() -> None:
-    z = points()
-    assert pairs(Complete()(z, NONE)) == {(j, i) for j in range(N) for i in range(N) if i != j}
-    assert Isolated()(z, Complete()(z, NONE)).num_edges == 0
-
-
-def test_strongest_edges_are_those_of_largest_weight_and_loops_stay() -> None:
-    z, diffusivity = points(), Gaussian(Joint(2, 3), length=0.2).double()
-    edges = Chain(KNN(6), Loops())(z, NONE)
-    kept = KeepStrongest(0.5, diffusivity)(z, edges)
-    a = dict(zip(map(tuple, edges.edge_index.T.tolist()), diffusivity(z, edges).tolist(), strict=True))
-    others = {pair: value for pair, value in a.items() if pair[0] != pair[1]}
-    strongest = sorted(others, key=lambda pair: -others[pair])[: len(others) // 2]
-    assert pairs(kept) == set(strongest) | {(i, i) for i in range(N)}
-
-
-def test_edges_are_dropped_while_training_alone() -> None:
-    z, diffusivity = points(), Gaussian(Joint(2, 3), length=0.2).double()
-    edges = KNN(6)(z, NONE)
-    thinned = TrainingOnly(KeepStrongest(0.5, diffusivity), diffusivity)
-    assert pairs(thinned(z, edges)) == pairs(KeepStrongest(0.5, diffusivity)(z, edges)) < pairs(edges)
-    diffusivity.eval()
-    assert thinned(z, edges) is edges
-
-
-def test_neighbours_in_the_ball_are_found_from_logarithms_at_the_origin() -> None:
-    u, ball = 6 * points(), PoincareBall()  # the logarithms of points all over the ball
-    charted = Charted(KNN(4, metric=ball), lambda z: ball.exp_origin(z[:, 1:3]))
-    p = torch.tanh(u[:, 1:3].norm(dim=1, keepdim=True)) * u[:, 1:3] / u[:, 1:3].norm(dim=1, keepdim=True)
-    assert pairs(charted(u, NONE)) == pairs(KNN(4, metric=ball)(p, NONE))
-    assert pairs(charted(u, NONE)) != pairs(KNN(4)(u[:, 1:3], NONE))
 
 
 @pytest.mark.parametrize(
@@ -133,10 +80,67 @@ def test_neighbours_in_the_ball_are_found_from_logarithms_at_the_origin() -> Non
         (lambda: KNN(2, metric=PoincareBall())(10 * points(), NONE), "inside the space"),
         (lambda: Radius(0.0), "positive, finite `r`"),
         (lambda: Radius(1.0, limit=0), "`limit` at least 1"),
-        (lambda: KeepStrongest(0.0, Gaussian(Joint(2, 3))), "`share` above 0"),
     ],
 )
 def test_refusals(make: object, message: str) -> None:
     assert callable(make)
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def without_edges(z: Tensor) -> Edges:
+    return Edges.build(torch.empty(2, 0, dtype=torch.int64), num_nodes=len(z))
+
+
+def clusters() -> Tensor:
+    """Return twenty clusters of fifty points in eight channels, far apart and of different width."""
+    generator = torch.Generator().manual_seed(0)
+    centre, width = 10 * torch.randn(20, 1, 8, generator=generator), 0.1 + torch.rand(20, 1, 1, generator=generator)
+    points: Tensor = (centre + width * torch.randn(20, 50, 8, generator=generator)).flatten(0, 1)
+    return points
+
+
+def keys(edges: Edges) -> Tensor:
+    return edges.i * edges.num_nodes + edges.j
+
+
+@pytest.mark.parametrize(("k", "on"), [(1, None), (10, slice(0, 3)), (40, None)])
+@with_faiss
+def test_faiss_finds_nearly_all_neighbours(k: int, on: slice | None) -> None:
+    z = clusters()
+    none = without_edges(z)
+    exact, found = KNN(k, on=on)(z, none), KNN(k, on=on, approximate=True)(z, none)
+    assert torch.equal(found.in_degree(), exact.in_degree())
+    assert not bool((found.i == found.j).any())
+    assert len(keys(found).unique()) == found.num_edges == k * len(z)
+    assert float(torch.isin(keys(found), keys(exact)).double().mean()) >= 0.95
+
+
+@with_faiss
+def test_faiss_is_deterministic() -> None:
+    z = clusters()
+    one, other = (KNN(10, approximate=True)(z, without_edges(z)) for _ in range(2))
+    assert torch.equal(one.edge_index, other.edge_index)
+
+
+@pytest.mark.parametrize("z", [torch.zeros(300, 2), torch.arange(4.0)[:, None].double()], ids=["equal", "few"])
+@with_faiss
+def test_faiss_finds_k_neighbours_of_every_node(z: Tensor) -> None:
+    found = KNN(3, approximate=True)(z, without_edges(z))
+    assert found.in_degree().tolist() == [3] * len(z)
+    assert not bool((found.i == found.j).any())
+
+
+@with_faiss
+def test_faiss_uses_the_number_of_threads_of_torch() -> None:
+    import faiss
+
+    faiss.omp_set_num_threads(torch.get_num_threads() + 1)
+    KNN(3, approximate=True)(clusters(), without_edges(clusters()))
+    assert faiss.omp_get_max_threads() == torch.get_num_threads()
+
+
+def test_an_approximate_search_without_faiss_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ValueError, match=r"needs faiss: install `beltrami\[approximate\]`"):
+        KNN(3, approximate=True)(clusters(), without_edges(clusters()))

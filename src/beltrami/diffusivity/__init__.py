@@ -1,30 +1,9 @@
-"""Diffusivities: how strongly each edge diffuses."""
+"""Diffusivities: the weights a(z_i, z_j) with which each edge diffuses."""
 
-from beltrami.diffusivity.additive import Additive
-from beltrami.diffusivity.base import Diffusivity, EdgeWeights, Paired, Start, constant, xavier
-from beltrami.diffusivity.dot import Cosine, Pearson, ScaledDot
-from beltrami.diffusivity.fixed import RandomWalk
-from beltrami.diffusivity.gaussian import Gaussian
-from beltrami.diffusivity.kernel import ExpKernel
-from beltrami.diffusivity.mixture import Mixture
-from beltrami.diffusivity.scalar_cosine import ScalarCosine
-from beltrami.diffusivity.variational import Variational
+from beltrami.diffusivity.base import Diffusivity, EdgeWeights, Paired, RandomWalk, Start, Variational, constant, xavier
+from beltrami.diffusivity.distance import ExpKernel, Gaussian, Mixture
+from beltrami.diffusivity.dot import Additive, Cosine, Pearson, ScalarCosine, ScaledDot
 
-__all__ = [
-    "EdgeWeights",
-    "Diffusivity",
-    "Paired",
-    "ScaledDot",
-    "Cosine",
-    "Pearson",
-    "ExpKernel",
-    "Gaussian",
-    "Mixture",
-    "Additive",
-    "ScalarCosine",
-    "RandomWalk",
-    "Variational",
-    "Start",
-    "xavier",
-    "constant",
-]
+__all__ = ["EdgeWeights", "Diffusivity", "Paired", "Variational", "Start", "xavier", "constant"]
+__all__ += ["ScaledDot", "Cosine", "Pearson", "ScalarCosine", "Additive"]
+__all__ += ["ExpKernel", "Gaussian", "Mixture", "RandomWalk"]

@@ -1,4 +1,4 @@
-"""Diffusivity: how strongly each edge diffuses."""
+"""The interfaces of edge weights, their projections and initialisation, and the random walk's fixed weights."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -6,20 +6,20 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from beltrami.graph import Edges, Normaliser, PairScore, Rows, edge_dot, spread
+from beltrami.graph import Edges, Normaliser, PairScore, Rows
 
 Start = Callable[[Tensor], Tensor]
 
 
 def xavier(weight: Tensor) -> Tensor:
-    """Glorot and Bengio's uniform start: scores differ between edges from the first step on."""
+    """Glorot and Bengio's uniform initialisation: scores differ between edges from the first step on."""
     return nn.init.xavier_uniform_(weight)
 
 
 def constant(value: float = 1e-5) -> Start:
-    """The paper's start: every weight the same. Dot products are then nearly equal and attention starts uniform; with
-    weight decay on top, it stays there. Not for :class:`Cosine` and :class:`Pearson`, whose scores know no size: there
-    all channels of a projection are equal, and the score is a sign, or none.
+    """The paper's initialisation, all weights equal: attention starts nearly uniform and, with weight decay, stays so.
+
+    Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.
     """
 
     def fill(weight: Tensor) -> Tensor:
@@ -28,39 +28,53 @@ def constant(value: float = 1e-5) -> Start:
     return fill
 
 
-class EdgeWeights(nn.Module, ABC):
-    r"""Weights :math:`a(z_i, z_j)` on the edges, a function of the state; what any flow is driven by.
+class PrintedModule(nn.Module):
+    """A module whose ``print`` shows its settings: its public attributes that are not modules, parameters or None."""
 
-    Shapes:
-        ``z`` (n, d), ``edges`` over m edges -> (m,).
-    """
+    def extra_repr(self) -> str:
+        public = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "training"}
+        shown = {name: getattr(value, "__name__", repr(value)) for name, value in public.items() if value is not None}
+        return ", ".join(f"{name}={value}" for name, value in shown.items())
+
+
+class EdgeWeights(PrintedModule, ABC):
+    r"""Weights :math:`a(z_i, z_j)` on the edges as a function of the state; ``z`` (n, d), m edges -> (m,)."""
 
     @abstractmethod
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
-        """The weights at the state ``z``, (m,)."""
+        """Return the weights at the state ``z``, (m,)."""
 
     @abstractmethod
     def uniform(self, z: Tensor, edges: Edges) -> Tensor:
-        """The weights if no state differed from another, (m,); ``z`` says their type."""
+        """Return the weights of a state that is equal at all nodes, (m,), in the dtype of ``z``."""
 
     @torch.no_grad()
     def spread(self, z: Tensor, edges: Edges) -> float:
-        r"""How far the weights are from uniform: the standard deviation over edges of :math:`a_{ij} / \bar a_{ij}`.
+        r"""Return the standard deviation over edges of :math:`a_{ij} / \bar a_{ij}`: the distance from uniform weights.
 
-        :math:`\bar a` are the weights of :meth:`uniform`; for ``Rows`` on an unweighted graph, :math:`1 / \bar a_{ij}`
-        is the receiver's degree.
+        :math:`\bar a` is :meth:`uniform`: for ``Rows`` on an unweighted graph, one over the receiver's degree.
         """
         return float((self(z, edges) / self.uniform(z, edges)).std(correction=0)) if edges.num_edges else 0.0
+
+
+class Variational(EdgeWeights):
+    r"""Weights whose flow is the gradient flow of an energy.
+
+    .. math:: \sum_j a_{ij}(Z) (z_j - z_i) = - \frac{\partial E(Z)}{\partial z_i}
+
+    They are symmetric and not normalised: the flow of normalised weights would not be a gradient flow.
+    """
+
+    @abstractmethod
+    def energy(self, z: Tensor, edges: Edges) -> Tensor:
+        """Return E at the state ``z`` (n, d), a scalar, differentiable by ``z`` and all parameters."""
 
 
 class Diffusivity(EdgeWeights):
     r"""The weights :math:`a(z_i, z_j)` of eq. (7): scores on the edges, normalised, averaged over heads.
 
     Args:
-        normalise: what the weights sum to one over, and by which link; eq. (13) is ``Rows(softmax)``.
-
-    Shapes:
-        ``z`` (n, d), ``edges`` over m edges -> (m,).
+        normalise: the normaliser of the scores; eq. (13) is ``Rows(softmax_link)``, the default.
     """
 
     def __init__(self, normalise: Normaliser | None = None) -> None:
@@ -69,41 +83,49 @@ class Diffusivity(EdgeWeights):
 
     @abstractmethod
     def score(self, z: Tensor, edges: Edges) -> Tensor:
-        """Raw scores, (m, h)."""
+        """Return the scores before normalisation, (m, h)."""
 
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
         heads: Tensor = self.normalise(self.score(z, edges), edges)
         return heads.mean(-1)
 
     def uniform(self, z: Tensor, edges: Edges) -> Tensor:
-        """Those of constant scores under the same normaliser."""
         return self.normalise(z.new_zeros(edges.num_edges, 1), edges)[:, 0]
 
 
 class Paired(Diffusivity):
     r"""A diffusivity whose score is a function of a dot product, :math:`s_{ij} = f(\langle p_i, q_j \rangle)`.
 
-    Saying so lets a flow score, normalise and aggregate in one go (:func:`~beltrami.graph.attend`).
+    A flow can then compute scores, weights and their sums in one pass (:func:`~beltrami.graph.attend`).
     """
 
     @abstractmethod
     def pair(self, z: Tensor) -> PairScore | None:
-        """p, q and f at the state ``z`` (n, d), such that theirs is :meth:`score`; None without such a form."""
+        """Return p, q and f at the state ``z`` (n, d), equivalent to :meth:`score`; None if there is no such form."""
 
 
-class Projection(nn.Module):
-    r"""Keys :math:`W_K z_i` of receivers and queries :math:`W_Q z_j` of senders, h heads of width k each.
+class RandomWalk(Diffusivity):
+    r"""Fixed weights: all edges have the same score, so that only the graph's edge weights w count.
 
-    Projections happen on n nodes; only dot products are taken on the m edges.
+    .. math:: a_{ij} = \frac{w_{ij}}{\sum_k w_{ik}}
 
-    Shapes:
-        ``z`` (n, channels) -> key, query (n, heads, width // heads).
+    With ``Rows`` this is the transition matrix of the random walk, with ``Both`` the symmetrically normalised adjacency
+    matrix. There is nothing to learn: the baseline for every learned score.
+    """
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        return z.new_zeros(edges.num_edges, 1)
+
+
+class Projection(PrintedModule):
+    r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders.
+
+    ``z`` (n, channels) -> key, query (n, heads, width // heads).
     """
 
     def __init__(self, channels: int, width: int, *, heads: int, start: Start) -> None:
         super().__init__()
-        if heads < 1 or width < heads or width % heads:
-            raise ValueError(f"the attention width must be a multiple of `heads`; got width={width}, heads={heads}.")
+        check_heads(width, heads)
         self.heads = heads
         self.key = nn.Linear(channels, width, bias=False)
         self.query = nn.Linear(channels, width, bias=False)
@@ -111,15 +133,13 @@ class Projection(nn.Module):
         start(self.query.weight)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        return self._heads(self.key(z)), self._heads(self.query(z))
-
-    def _heads(self, projected: Tensor) -> Tensor:
-        heads: Tensor = projected.unflatten(-1, (self.heads, -1))
-        return heads
+        return self.key(z).unflatten(-1, (self.heads, -1)), self.query(z).unflatten(-1, (self.heads, -1))
 
 
-def edge_distance2(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
-    r"""Squared distance across each edge, :math:`\|p_i - q_j\|^2`; (n, h, k) -> (m, h)."""
-    here, there = p.square().sum(-1), q.square().sum(-1)
-    squared = spread(here, edges) + spread(there, edges, senders=True) - 2 * edge_dot(p, q, edges)
-    return squared.clamp(min=0)
+def check_heads(width: int, heads: int, *, least: int = 1) -> None:
+    """Refuse a width that the heads do not divide, or that leaves a head fewer than ``least`` channels."""
+    if heads < 1 or width < least * heads or width % heads:
+        raise ValueError(
+            f"the attention `width` must be at least {least} x `heads` and a multiple of `heads`; "
+            f"got width={width}, heads={heads}."
+        )

@@ -1,10 +1,14 @@
-"""Diffusivities from dot products of projected coordinates: scaled, cosine, Pearson."""
+"""Diffusivities whose scores are dot products: scaled, cosine, Pearson, and the additive score of GAT."""
 
-from torch import Tensor
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from beltrami.diffusivity.base import Paired, Projection, Start, xavier
-from beltrami.graph import Edges, Normaliser, PairScore, edge_dot
+from beltrami.diffusivity.base import Paired, Projection, Start, check_heads, xavier
+from beltrami.graph import Edges, Leaky, Normaliser, PairScore, edge_dot, spread
 
 
 class ScaledDot(Paired):
@@ -12,15 +16,15 @@ class ScaledDot(Paired):
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i, W_Q z_j \rangle}{d_k}
 
-    The freest score, and the one whose size is not bounded: the first to overfit when labels are few.
+    The only unbounded score: the most expressive one, and the first to overfit when labels are few.
 
     Args:
         channels: width of ``z``.
         width: width of the projections, all heads together.
         heads: number of heads; their weights are averaged.
-        d_k: what scores are divided by; the width of one head by default.
-        normalise: what the weights sum to one over.
-        start: how the projections begin.
+        d_k: divisor of the scores; the width of one head by default.
+        normalise: normaliser of the scores.
+        start: initialisation of the projections.
     """
 
     def __init__(
@@ -48,55 +52,95 @@ class ScaledDot(Paired):
         return PairScore(key / self.d_k, query)
 
 
-class Cosine(Paired):
-    r"""Cosine similarity of projected coordinates, eq. (15).
+class _Normalised(Paired):
+    """Base of scores that are dot products of normalised projections."""
 
-    .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i, W_Q z_j\rangle}{\|W_K z_i\| \|W_Q z_j\|}
-
-    Bounded scores: no edge can dominate, whatever the scale of ``z``.
-
-    Args:
-        channels: width of ``z``.
-        width: width of the projections, all heads together.
-        heads: number of heads; their weights are averaged.
-        normalise: what the weights sum to one over.
-        start: how the projections begin.
-    """
+    least_width: ClassVar[int] = 1  # channels that a head needs
 
     def __init__(
-        self,
-        channels: int,
-        width: int,
-        *,
-        heads: int = 1,
-        normalise: Normaliser | None = None,
-        start: Start = xavier,
+        self, channels: int, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
     ) -> None:
         super().__init__(normalise)
+        check_heads(width, heads, least=self.least_width)
         self.project = Projection(channels, width, heads=heads, start=start)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         return self.pair(z).score(edges)
+
+    @abstractmethod
+    def pair(self, z: Tensor) -> PairScore: ...
+
+
+class Cosine(_Normalised):
+    r"""Cosine similarity of projected coordinates, eq. (15); arguments as for :class:`ScaledDot` without ``d_k``.
+
+    .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i, W_Q z_j\rangle}{\|W_K z_i\| \|W_Q z_j\|}
+
+    Bounded scores: no edge can dominate, whatever the scale of ``z``.
+    """
 
     def pair(self, z: Tensor) -> PairScore:
         key, query = self.project(z)
         return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
 
 
-class Pearson(Paired):
-    r"""Correlation of projected coordinates, eq. (16): the cosine of the projections less their mean over channels.
+class Pearson(_Normalised):
+    r"""Correlation of projected coordinates, eq. (16); arguments as for :class:`ScaledDot` without ``d_k``.
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i - \overline{W_K z_i},
         W_Q z_j - \overline{W_Q z_j}\rangle}{\|W_K z_i - \overline{W_K z_i}\| \|W_Q z_j - \overline{W_Q z_j}\|}
 
-    As bounded as :class:`Cosine`, and blind to a shift of all channels.
+    The bars are means over the channels of a head, which needs at least two. The scores are bounded as those of
+    :class:`Cosine`, and do not change when all channels of a projection are shifted by the same amount.
+    """
+
+    least_width: ClassVar[int] = 2
+
+    def pair(self, z: Tensor) -> PairScore:
+        key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
+        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+
+
+class ScalarCosine(Paired):
+    r"""Cosine similarity times one learned scalar per head: the propagation of AGNN (Thekumparampil et al. 2018).
+
+    .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \beta \frac{\langle z_i, z_j \rangle}{\|z_i\| \|z_j\|}
+
+    :class:`Cosine` without projections: symmetric scores and only ``heads`` parameters, for graphs with few labels.
+    :math:`\beta = 0` gives uniform weights.
 
     Args:
-        channels: width of ``z``.
-        width: width of the projections, all heads together; at least two a head.
-        heads: number of heads; their weights are averaged.
-        normalise: what the weights sum to one over.
-        start: how the projections begin.
+        heads: number of scalars :math:`\beta`; the weights of the heads are averaged.
+        sharpness: initial :math:`\beta` of the first head; it doubles from each head to the next.
+        normalise: normaliser of the scores.
+    """
+
+    def __init__(self, *, heads: int = 1, sharpness: float = 1.0, normalise: Normaliser | None = None) -> None:
+        super().__init__(normalise)
+        if heads < 1:
+            raise ValueError(f"ScalarCosine needs `heads` at least 1; got {heads}.")
+        self.heads = heads
+        self.sharpness = nn.Parameter(sharpness * 2.0 ** torch.arange(heads))
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        unit = F.normalize(z, dim=-1)[:, None]
+        return self.sharpness * edge_dot(unit, unit, edges)  # (m, h)
+
+    def pair(self, z: Tensor) -> PairScore:
+        unit = F.normalize(z, dim=-1)[:, None]
+        return PairScore(self.sharpness[:, None] * unit, unit.expand(-1, len(self.sharpness), -1))
+
+
+class Additive(Paired):
+    r"""The score of graph attention networks (GAT).
+
+    .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle b, W z_i \rangle + \langle c, W z_j \rangle)
+
+    The cheapest learned score: two numbers per node and head, added on the edges. Where the sum does not change sign,
+    all receivers rank their senders in the same order.
+
+    Args:
+        slope: slope of the LeakyReLU below zero; the other arguments are those of :class:`ScaledDot`.
     """
 
     def __init__(
@@ -105,17 +149,29 @@ class Pearson(Paired):
         width: int,
         *,
         heads: int = 1,
+        slope: float = 0.2,
         normalise: Normaliser | None = None,
         start: Start = xavier,
     ) -> None:
         super().__init__(normalise)
-        if width < 2 * heads:
-            raise ValueError(f"Pearson needs at least two channels a head; got width={width}, heads={heads}.")
-        self.project = Projection(channels, width, heads=heads, start=start)
+        check_heads(width, heads)
+        self.heads, self.slope = heads, slope
+        self.project = nn.Linear(channels, width, bias=False)
+        self.receiver = nn.Parameter(torch.empty(heads, width // heads))
+        self.sender = nn.Parameter(torch.empty(heads, width // heads))
+        for weight in (self.project.weight, self.receiver, self.sender):
+            start(weight)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
-        return self.pair(z).score(edges)
+        received, sent = self._terms(z)
+        return F.leaky_relu(spread(received, edges) + spread(sent, edges, senders=True), self.slope)
 
     def pair(self, z: Tensor) -> PairScore:
-        key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
-        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+        received, sent = self._terms(z)
+        one = torch.ones_like(sent)
+        return PairScore(torch.stack((received, one), dim=-1), torch.stack((one, sent), dim=-1), Leaky(self.slope))
+
+    def _terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return <b, W z_i> and <c, W z_j>, each (n, h)."""
+        projected = self.project(z).unflatten(-1, (self.receiver.shape[0], -1))  # (n, h, k)
+        return (projected * self.receiver).sum(-1), (projected * self.sender).sum(-1)

@@ -1,31 +1,44 @@
-"""Flow: the equation. Bound to an initial state and a graph, it is a vector field."""
+"""The interfaces of a flow, the equation, and of its vector field on a graph."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from beltrami.diffusivity import EdgeWeights
+from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges
 
 
 class VectorField(ABC):
-    """The right-hand side f(t, z) of dz/dt = f, with everything it depends on bound to it."""
+    """The right-hand side f(t, z) of dz/dt = f, bound to a graph and an initial state."""
 
     @property
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        """What f is differentiated by besides z: parameters, and tensors computed when it was bound.
-
-        An adjoint that does not record f sends its gradients here.
-        """
+        """The tensors besides z that adjoints differentiate by: parameters, and tensors computed when f was bound."""
 
     @abstractmethod
     def __call__(self, t: float, z: Tensor) -> Tensor:
-        """(n, d) -> (n, d)."""
+        """Return f(t, z), (n, d) -> (n, d)."""
 
 
-class Flow(nn.Module, ABC):
-    """A learnable diffusion equation, driven by its diffusivity."""
+class FunctionField(VectorField):
+    """A vector field given by a function ``f(t, z)`` and the tensors that it depends on."""
+
+    def __init__(self, f: Callable[[float, Tensor], Tensor], tensors: tuple[Tensor, ...]) -> None:
+        self.f, self._tensors = f, tensors
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self._tensors
+
+    def __call__(self, t: float, z: Tensor) -> Tensor:
+        return self.f(t, z)
+
+
+class Flow(PrintedModule, ABC):
+    """A learnable diffusion equation with its diffusivity."""
 
     def __init__(self, diffusivity: EdgeWeights) -> None:
         super().__init__()
@@ -33,7 +46,4 @@ class Flow(nn.Module, ABC):
 
     @abstractmethod
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> VectorField:
-        """The vector field of this flow from the state ``z`` (n, d) on ``edges``.
-
-        ``start`` is z(0), where ``z`` is the beginning of a later segment; the two are the same by default.
-        """
+        """Return the vector field from the state ``z`` (n, d) on ``edges``; ``start`` is z(0), by default ``z``."""

@@ -1,4 +1,4 @@
-"""The graph Beltrami flow, with diffusivities evaluated along the way or frozen at the start."""
+"""The graph Beltrami flow, with diffusivities evaluated at the current state or frozen at the start."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.source import Rate, Source
+from beltrami.flow.scalars import Rate, Source, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
 from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
 from beltrami.scheme import LinearVectorField, SparsityPattern
@@ -17,14 +17,14 @@ from beltrami.scheme import LinearVectorField, SparsityPattern
 class LinearField(VectorField, LinearVectorField):
     r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
 
-    Nodes that A has no edge for stand still: as a ``Linear`` field its B is A, with a one for each of them.
+    Nodes without a row in A do not move: as a ``LinearVectorField``, its matrix B is A with a one for each of them.
 
     Args:
         a: the weights of A on the edges, (m,).
         edges: the graph.
-        idle: the nodes that stand still, a mask (n,), or None where all move; see ``Normaliser.isolated``.
+        idle: mask (n,) of the nodes that do not move, or None if all move; see ``Normaliser.isolated``.
         alpha: the rate, a scalar of at most one, or None for one.
-        source: b (n, d), or None for none.
+        source: b (n, d), or None for zero.
         norm: p of the p-norm in which A does not expand; see ``Normaliser.norm``.
     """
 
@@ -41,17 +41,18 @@ class LinearField(VectorField, LinearVectorField):
         self.a, self.edges, self.alpha, self.source, self.norm = a, edges, alpha, source, norm
         self.idle = None if idle is None else idle.to(a.dtype)[:, None]
         self.weights = a if alpha is None else alpha * a
-        self.own = None if alpha is None else alpha.clone()  # of its own: the weights depend on alpha as well
+        # alpha times the diagonal of I; a copy, because the weights depend on alpha as well
+        self.diagonal = None if alpha is None else alpha.clone()
         if self.idle is not None:
-            self.own = 1 - self.idle if alpha is None else alpha * (1 - self.idle)
+            self.diagonal = 1 - self.idle if alpha is None else alpha * (1 - self.idle)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in (self.weights, self.own, self.source) if tensor is not None)
+        return tuple(tensor for tensor in (self.weights, self.diagonal, self.source) if tensor is not None)
 
     def operator(self, z: Tensor) -> Tensor:
-        r"""The linear part, :math:`\alpha (A - I) z`."""
-        return aggregate(self.weights, z, self.edges) - (z if self.own is None else self.own * z)
+        r"""Return the linear part, :math:`\alpha (A - I) z`."""
+        return aggregate(self.weights, z, self.edges) - (z if self.diagonal is None else self.diagonal * z)
 
     @property
     def mutual(self) -> bool:
@@ -68,7 +69,7 @@ class LinearField(VectorField, LinearVectorField):
 
 @dataclass(frozen=True)
 class LinearPattern(SparsityPattern):
-    """The graph of many linear fields, and its nodes that stand still, (n, 1) or None."""
+    """The sparsity pattern of linear fields on one graph; ``idle`` marks nodes that do not move, (n, 1) or None."""
 
     edges: Edges
     idle: Tensor | None
@@ -94,20 +95,12 @@ class LinearPattern(SparsityPattern):
 
 
 class BeltramiField(VectorField):
-    r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the state itself."""
+    r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the current state."""
 
-    def __init__(
-        self,
-        diffusivity: Diffusivity,
-        edges: Edges,
-        *,
-        alpha: Tensor | None = None,
-        source: Tensor | None = None,
-        storage: torch.dtype | None = None,
-    ) -> None:
-        self.diffusivity, self.edges, self.alpha, self.source = diffusivity, edges, alpha, source
-        self.storage = storage
-        self.idle = diffusivity.normalise.isolated(edges)
+    def __init__(self, flow: "BeltramiFlow", edges: Edges, z0: Tensor) -> None:
+        self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
+        self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
+        self.idle = flow.diffusivity.normalise.isolated(edges)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -127,15 +120,15 @@ class BeltramiFlow(Flow):
 
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(t), z_j(t)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
-    Written as :math:`\alpha (A(z) - I) z + \beta z(0)`, which is the same where the weights sum to one over rows, and
-    is the mass-conserving flow where they do over columns. Every evaluation scores every edge again.
+    Computed as :math:`\alpha (A(z) - I) z + \beta z(0)`: the same for weights that sum to one over rows, and the
+    mass-conserving flow for weights that do over columns. Every evaluation computes all scores again.
 
     Args:
         diffusivity: the weights a.
-        rate: learnable alpha, or None for one.
-        source: learnable beta z(0), or None for none.
-        storage: a shorter type, such as ``torch.bfloat16``, in which what is gathered along edges is held where a
-            kernel of ours does it, on a GPU; None for the state's own. Sums are kept as long as ever.
+        rate: learned alpha, or None for one.
+        source: learned beta z(0), or None for zero.
+        storage: a shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along edges;
+            None for the dtype of the state. Sums keep their precision.
     """
 
     diffusivity: Diffusivity
@@ -152,22 +145,16 @@ class BeltramiFlow(Flow):
         self.rate, self.source, self.storage = rate, source, storage
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BeltramiField:
-        alpha, source = _scalars(self.rate, self.source, z if start is None else start)
-        return BeltramiField(self.diffusivity, edges, alpha=alpha, source=source, storage=self.storage)
+        return BeltramiField(self, edges, z if start is None else start)
 
 
 class LinearFlow(Flow):
-    r"""The Beltrami flow with diffusivities frozen at the start, as every published setting has it.
+    r"""The Beltrami flow with diffusivities frozen at the start, as in every published setting.
 
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
-    Linear in z: edges are scored once a solve, and an evaluation is one sparse product. On a moving mesh they
-    are scored once a segment, at its beginning.
-
-    Args:
-        diffusivity: the weights a.
-        rate: learnable alpha, or None for one.
-        source: learnable beta z(0), or None for none.
+    Linear in z: scores are computed once per solve, or per segment if the graph is rewired between segments, and an
+    evaluation is one sparse product. Arguments as for :class:`BeltramiFlow`.
     """
 
     diffusivity: Diffusivity
@@ -177,19 +164,14 @@ class LinearFlow(Flow):
         self.rate, self.source = rate, source
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
-        alpha, source = _scalars(self.rate, self.source, z if start is None else start)
+        alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
         a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
         idle = normalise.isolated(edges)
         return LinearField(a, edges, idle=idle, alpha=alpha, source=source, norm=normalise.norm)
 
 
-def _scalars(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    alpha: Tensor | None = None if rate is None else rate()
-    return alpha, None if source is None else source(z0)
-
-
 def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges, storage: torch.dtype | None) -> Tensor:
-    """A(z) z, in one go where the score is a function of a dot product."""
+    """Return A(z) z, in one pass where the score is a function of a dot product."""
     pair = diffusivity.pair(z) if isinstance(diffusivity, Paired) else None
     if pair is None:
         return aggregate(diffusivity(z, edges), z, edges)

@@ -1,7 +1,8 @@
-"""Running costs: regularisers of the dynamics, integrated along the path with the state."""
+"""Running costs: regularisers of the dynamics, integrated along the path together with the state."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -10,63 +11,60 @@ from torch import Tensor
 from beltrami.flow.base import VectorField
 
 
+@dataclass(frozen=True)
 class Cost(ABC):
-    """A density c(t, z) >= 0 per node, whose integral over the path is added to the loss.
+    """A density c(t, z) >= 0 per node; ``weight`` times its integral, averaged over nodes, is added to the loss.
 
-    Args:
-        weight: what the integral, averaged over nodes, is multiplied by in the loss.
-
-    Attributes:
-        differentiates: whether the density takes a derivative of the field, for which a graph has to be there.
+    ``differentiates`` says whether the density contains a derivative of the field, which must then be recorded.
     """
 
+    weight: float
     differentiates: ClassVar[bool] = False
 
-    def __init__(self, weight: float) -> None:
-        if not weight >= 0:
-            raise ValueError(f"{type(self).__name__} needs `weight` at least 0; got {weight}.")
-        self.weight = weight
+    def __post_init__(self) -> None:
+        if not self.weight >= 0:
+            raise ValueError(f"{type(self).__name__} needs `weight` at least 0; got {self.weight}.")
 
     @abstractmethod
-    def start(self, z0: Tensor, generator: torch.Generator | None) -> Tensor | None:
-        """What stays fixed during one solve, such as a noise direction."""
+    def sample(self, z0: Tensor, generator: torch.Generator | None) -> Tensor | None:
+        """Return the random direction that stays fixed during one solve; None if the cost needs none."""
 
     @abstractmethod
-    def density(self, z: Tensor, dz: Tensor, fixed: Tensor | None) -> Tensor:
-        """(n, d), (n, d) -> (n,)."""
+    def density(self, z: Tensor, dz: Tensor, direction: Tensor | None) -> Tensor:
+        """Return the density at each node, (n, d), (n, d) -> (n,)."""
 
 
 class Kinetic(Cost):
     r"""Kinetic energy :math:`\int_0^T \tfrac1d \|f(z(t))\|^2 dt`: prefers short, straight paths."""
 
-    def start(self, z0: Tensor, generator: torch.Generator | None) -> None:
+    def sample(self, z0: Tensor, generator: torch.Generator | None) -> None:
         return None
 
-    def density(self, z: Tensor, dz: Tensor, fixed: Tensor | None) -> Tensor:
+    def density(self, z: Tensor, dz: Tensor, direction: Tensor | None) -> Tensor:
         return dz.square().mean(-1)
 
 
 class JacobianNorm(Cost):
-    r"""Frobenius norm of the Jacobian :math:`\int_0^T \tfrac1d \|\nabla f(z(t))\|_F^2 dt`: prefers easy fields.
+    r"""Frobenius norm of the Jacobian :math:`\int_0^T \tfrac1d \|\nabla f(z(t))\|_F^2 dt`: prefers smooth fields.
 
-    Hutchinson's estimate: :math:`\|\epsilon^\top \nabla f\|^2` for one noise direction :math:`\epsilon`, normal and
-    held for the whole solve, has the squared Frobenius norm as its mean.
+    Hutchinson's estimate: :math:`\|\epsilon^\top \nabla f\|^2` for one normal random direction :math:`\epsilon`, fixed
+    during the solve, has the squared Frobenius norm as its mean.
     """
 
     differentiates: ClassVar[bool] = True
 
-    def start(self, z0: Tensor, generator: torch.Generator | None) -> Tensor:
+    def sample(self, z0: Tensor, generator: torch.Generator | None) -> Tensor:
         return torch.randn(z0.shape, dtype=z0.dtype, device=z0.device, generator=generator)
 
-    def density(self, z: Tensor, dz: Tensor, fixed: Tensor | None) -> Tensor:
-        (row,) = torch.autograd.grad(dz, z, fixed, create_graph=True)
+    def density(self, z: Tensor, dz: Tensor, direction: Tensor | None) -> Tensor:
+        (row,) = torch.autograd.grad(dz, z, direction, create_graph=True)
         return row.square().mean(-1)
 
 
 class Costed(VectorField):
-    """A vector field with costs: each is one more channel of the state, integrated by the same scheme.
+    """A vector field with running costs, each one more channel of the state, integrated by the same scheme.
 
-    The state is (n, d + c): z first, the running costs of each node after it, zero at the start.
+    The state is (n, d + c): z, then the costs of each node, which start at zero.
     """
 
     def __init__(
@@ -75,18 +73,18 @@ class Costed(VectorField):
         if not costs:
             raise ValueError("Costed needs at least one cost; without any, solve the vector field itself.")
         self.f, self.costs = f, tuple(costs)
-        self.fixed = tuple(cost.start(z0, generator) for cost in self.costs)
+        self.directions = tuple(cost.sample(z0, generator) for cost in self.costs)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         return self.f.tensors
 
     def join(self, z0: Tensor) -> Tensor:
-        """The initial state: z with its costs at zero."""
+        """Return the initial state: z with its costs at zero."""
         return torch.cat((z0, z0.new_zeros(z0.shape[0], len(self.costs))), dim=-1)
 
     def split(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """State (..., n, d + c) -> z (..., n, d), and the weighted sum of the costs, averaged over nodes."""
+        """Return z (..., n, d) of a state (..., n, d + c), and the weighted sum of the costs, averaged over nodes."""
         z, running = state[..., : -len(self.costs)], state[..., -len(self.costs) :]
         weights = running.new_tensor([cost.weight for cost in self.costs])
         return z, (running.mean(-2) * weights).sum(-1)
@@ -102,5 +100,5 @@ class Costed(VectorField):
 
     def _slope(self, t: float, z: Tensor) -> Tensor:
         dz = self.f(t, z)
-        densities = [c.density(z, dz, fixed) for c, fixed in zip(self.costs, self.fixed, strict=True)]
+        densities = [c.density(z, dz, direction) for c, direction in zip(self.costs, self.directions, strict=True)]
         return torch.cat((dz, torch.stack(densities, dim=-1)), dim=-1)

@@ -4,39 +4,37 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.source import Rate, Source
+from beltrami.flow.base import Flow, FunctionField
+from beltrami.flow.scalars import Rate, Source, rate_and_source
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, aggregate, collect, spread
 from beltrami.joint import Joint
 
-FLAT = 1e-4  # below this square, x / tanh(x) and cosh(x)^2 are their Taylor polynomials
+FLAT = 1e-4  # squared arguments below which x / tanh(x) and cosh(x)^2 are computed by Taylor polynomials
 
 
 class HyperbolicFlow(Flow):
-    r"""The graph Beltrami flow with positions in hyperbolic space: the difference becomes the logarithm.
+    r"""The graph Beltrami flow with positions in hyperbolic space: logarithms replace differences.
 
     .. math:: \frac{\partial p_i}{\partial t} = \alpha \sum_j a(z_i, z_j) \log_{p_i}(p_j), \qquad
         \frac{\partial x_i}{\partial t} = \alpha \sum_j a(z_i, z_j) (x_j - x_i)
 
-    :math:`\log_{p_i}(p_j)` is the velocity at p_i of the geodesic to p_j, as z_j - z_i is in flat space; each point is
-    drawn towards its neighbours along geodesics, so that the convex hull of the points never grows and the flow stays
-    inside the ball. The state does not hold p but its logarithm at the origin, :math:`u = \log_0 p`, any vector of
-    :math:`R^{d'}`: the equation is carried over to u by the derivative of :math:`\log_0`,
+    :math:`\log_{p_i}(p_j)` is the velocity at p_i of the geodesic to p_j, as z_j - z_i is in flat space; each point
+    moves towards its neighbours along geodesics, so that the convex hull of the points never grows. The state holds not
+    p but its logarithm at the origin, :math:`u = \log_0 p`, any vector of :math:`R^{d'}`, and the equation becomes
 
     .. math:: \frac{\partial u}{\partial t} = \cosh^2(r)\, v_\parallel + \frac{r}{\tanh r} v_\perp, \qquad
         r = \sqrt c\, \|u\|,
 
-    with v the velocity of p, split along u and across it. So no step of any scheme can leave the ball, though far out
-    (hyperbolic distances beyond ten) the equation is stiff and wants short ones. Positions that come as points of the
-    ball enter as ``ball.log_origin(p)``.
+    with v the velocity of p, split into its parts parallel and orthogonal to u. No step of any scheme can leave the
+    ball, but far out (hyperbolic distances above ten) the equation is stiff and needs short steps. Convert points of
+    the ball by ``ball.log_origin(p)``.
 
     Args:
-        diffusivity: the weights a, which should sum to one over rows; one that sees u measures it as it likes.
+        diffusivity: the weights a, which should sum to one over rows.
         joint: which channels of ``z`` are positions.
-        ball: the space they live in.
-        rate: learnable alpha, or None for one.
-        source: learnable beta z(0), or None for none; for positions it pulls along the ray of the start.
+        ball: the space of the positions.
+        rate, source: as for :class:`BeltramiFlow`.
     """
 
     diffusivity: Diffusivity
@@ -56,51 +54,35 @@ class HyperbolicFlow(Flow):
         self.joint, self.rate, self.source = joint, rate, source
         self.ball = PoincareBall() if ball is None else ball
 
-    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> "HyperbolicField":
-        alpha: Tensor | None = None if self.rate is None else self.rate()
-        source: Tensor | None = None if self.source is None else self.source(z if start is None else start)
-        return HyperbolicField(self, edges, alpha=alpha, source=source)
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
+        alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
+        anchored = self.diffusivity.normalise.connected(edges)
+
+        def dz_dt(t: float, z: Tensor) -> Tensor:
+            u, x = self.joint.split(z)
+            a = self.diffusivity(z, edges)
+            dx = aggregate(a, x, edges) - anchored.to(z.dtype)[:, None] * x
+            dz = self.joint.join(self._du(a, u, edges), dx)
+            dz = dz if alpha is None else alpha * dz
+            return dz if source is None else dz + source
+
+        bound = tuple(tensor for tensor in (alpha, source) if tensor is not None)
+        return FunctionField(dz_dt, (*self.diffusivity.parameters(), *bound))
+
+    def _du(self, a: Tensor, u: Tensor, edges: Edges) -> Tensor:
+        p = self.ball.exp_origin(u)
+        log = self.ball.log(spread(p, edges), spread(p, edges, senders=True))
+        velocity = collect(a[:, None] * log, edges)
+        return derivative_of_log_origin(u, velocity, curvature=self.ball.curvature)
 
 
-class HyperbolicField(VectorField):
-    """The vector field of :class:`HyperbolicFlow` on a graph. Positions, being few channels, are gathered on edges."""
-
-    def __init__(self, flow: HyperbolicFlow, edges: Edges, *, alpha: Tensor | None, source: Tensor | None) -> None:
-        self.flow, self.edges, self.alpha, self.source = flow, edges, alpha, source
-        self.anchored = flow.diffusivity.normalise.connected(edges)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        bound = tuple(tensor for tensor in (self.alpha, self.source) if tensor is not None)
-        return (*self.flow.diffusivity.parameters(), *bound)
-
-    def __call__(self, t: float, z: Tensor) -> Tensor:
-        u, x = self.flow.joint.split(z)
-        a = self.flow.diffusivity(z, self.edges)
-        dx = aggregate(a, x, self.edges) - self.anchored.to(z.dtype)[:, None] * x
-        dz = self.flow.joint.join(self._du(a, u), dx)
-        if self.alpha is not None:
-            dz = self.alpha * dz
-        return dz if self.source is None else dz + self.source
-
-    def _du(self, a: Tensor, u: Tensor) -> Tensor:
-        ball = self.flow.ball
-        p = ball.exp_origin(u)
-        towards = ball.log(spread(p, self.edges), spread(p, self.edges, senders=True))
-        velocity = collect(a[:, None] * towards, self.edges)
-        return push_log_origin(u, velocity, curvature=ball.curvature)
-
-
-def push_log_origin(u: Tensor, v: Tensor, *, curvature: float) -> Tensor:
-    r"""The derivative of :math:`\log_0` at :math:`p = \exp_0(u)` applied to the tangent vector v; (n, d) -> (n, d).
-
-    Near the origin it is the identity.
-    """
+def derivative_of_log_origin(u: Tensor, v: Tensor, *, curvature: float) -> Tensor:
+    r"""Return the derivative of :math:`\log_0` at :math:`p = \exp_0(u)` applied to the vector v; (n, d) -> (n, d)."""
     square = curvature * u.square().sum(-1, keepdim=True)
-    near = square < FLAT
-    r = torch.where(near, torch.ones_like(square), square).sqrt()
-    across = torch.where(near, 1 + square / 3, r / torch.tanh(r))
-    along = torch.where(near, 1 + square, torch.cosh(r).square())
-    # (along - across) u u^T / |u|^2, without a division by zero at the origin
-    difference = curvature * torch.where(near, torch.full_like(square, 2 / 3), (along - across) / r.square())
-    return across * v + difference * (u * v).sum(-1, keepdim=True) * u
+    flat = square < FLAT
+    r = torch.where(flat, torch.ones_like(square), square).sqrt()
+    orthogonal = torch.where(flat, 1 + square / 3, r / torch.tanh(r))
+    parallel = torch.where(flat, 1 + square, torch.cosh(r).square())
+    # (parallel - orthogonal) u u^T / |u|^2, without a division by zero at the origin
+    difference = curvature * torch.where(flat, torch.full_like(square, 2 / 3), (parallel - orthogonal) / r.square())
+    return orthogonal * v + difference * (u * v).sum(-1, keepdim=True) * u

@@ -8,50 +8,33 @@ from torch import Tensor
 
 from beltrami.diffusivity import Variational
 from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.source import Attachment, Rate
+from beltrami.flow.scalars import Attachment, Rate
 from beltrami.graph import Edges, collect, laplacian, spread
 from beltrami.scheme import Potential
 
 Mass: TypeAlias = Callable[[Edges, torch.dtype], Tensor]
 
 
-def counting(edges: Edges, dtype: torch.dtype) -> Tensor:
-    """One for every node, (n, 1): the inner product of Theorem 1."""
+def unit_mass(edges: Edges, dtype: torch.dtype) -> Tensor:
+    """Return one for every node, (n, 1): the inner product of Theorem 1."""
     return torch.ones(edges.num_nodes, 1, dtype=dtype, device=edges.device)
 
 
 def degree(edges: Edges, dtype: torch.dtype) -> Tensor:
-    """The summed weight of each node's edges, (n, 1), or one for a node without any: hubs are heavy and move slowly."""
+    """Return the total weight of each node's edges, (n, 1), or one for a node without edges: hubs move slowly."""
     weight = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight
     both = collect(weight[:, None], edges) + collect(weight[:, None], edges, senders=True)
     return 0.5 * both.masked_fill(both == 0, 2).to(dtype)
 
 
 class PolyakovField(VectorField, Potential):
-    r"""The vector field of :class:`PolyakovFlow` on a graph, which knows the energy that it goes down.
+    """The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases."""
 
-    Args:
-        action: S and the diffusivity a.
-        edges: the graph.
-        mass: mu (n, 1).
-        alpha: the rate, a positive scalar, or None for one.
-        attachment: lambda, a scalar of at least zero, or None for none.
-        start: z(0) (n, d).
-    """
-
-    def __init__(
-        self,
-        action: Variational,
-        edges: Edges,
-        mass: Tensor,
-        *,
-        alpha: Tensor | None,
-        attachment: Tensor | None,
-        start: Tensor,
-    ) -> None:
-        self.action, self.edges, self.mass = action, edges, mass
-        self.lightness = spread(1 / mass, edges)[:, 0]  # on the edges, being fewer than the values of a state
-        self.alpha = alpha
+    def __init__(self, flow: "PolyakovFlow", z: Tensor, edges: Edges, start: Tensor) -> None:
+        self.action, self.edges, self.mass = flow.diffusivity, edges, flow.mass(edges, z.dtype)
+        self.inverse_mass = spread(1 / self.mass, edges)[:, 0]  # on the edges: m numbers instead of n d
+        self.alpha: Tensor | None = None if flow.rate is None else flow.rate()
+        attachment: Tensor | None = None if flow.attachment is None else flow.attachment()
         self.attached = None if attachment is None else (attachment, start)
 
     @property
@@ -60,7 +43,7 @@ class PolyakovField(VectorField, Potential):
         return (*self.action.parameters(), *rate, *(self.attached or ()))
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
-        a = self.lightness * self.action(z, self.edges)
+        a = self.inverse_mass * self.action(z, self.edges)
         dz = laplacian(z, a if self.alpha is None else self.alpha * a, self.edges)
         if self.attached is None:
             return dz
@@ -85,22 +68,22 @@ class PolyakovFlow(Flow):
               = - \frac{\partial E}{\partial z_i}, \qquad
               E = \alpha S[Z] + \frac\lambda2 \sum_i \mu_i \|z_i - z_i(0)\|^2
 
-    Its energy never grows, whatever has been learned: :math:`dE/dt = - \sum_i \mu_i \|\partial_t z_i\|^2 \le 0`. As E
-    starts at :math:`\alpha S[Z(0)]` and both of its terms are at least zero, the action never exceeds that of the
-    start either, though with an attachment it may rise on the way.
+    The energy never grows, for any parameters: :math:`dE/dt = - \sum_i \mu_i \|\partial_t z_i\|^2 \le 0`. E starts at
+    :math:`\alpha S[Z(0)]` and both of its terms are at least zero, so the action never exceeds its initial value; with
+    an attachment it may rise in between.
 
-    In discrete time ``EnergyDecreasing`` keeps the promise. Nobody need look where the action is concave in the squared
-    distances and at most that of the constant family, as for every family here but ``Gauss``: then it lies below the
-    quadratic form of the weights frozen at the step's beginning, which touches it there. With ``mass=degree`` that has
-    no curvature above :math:`4 \alpha`, so that explicit Euler steps of :math:`2 / (4 \alpha + \lambda)` or less do not
-    raise the energy.
+    In discrete time ``EnergyDecreasing`` guarantees the decrease. It is not needed where the action is concave in the
+    squared distances and at most that of the constant family, as for all families here but ``Gauss``: the action then
+    lies below the quadratic form of the weights frozen at the beginning of the step, and equals it there. With
+    ``mass=degree`` the curvature of that form is at most :math:`4 \alpha`, so that explicit Euler steps of at most
+    :math:`2 / (4 \alpha + \lambda)` do not raise the energy.
 
     Args:
         diffusivity: the action S with its diffusivity, such as ``PolyakovAction(PeronaMalik())``.
-        mass: mu, how much a node weighs. ``counting`` is the theorem's; by ``degree`` the constant family gives the
-            random walk, and steps need not be short for the sake of a hub.
-        rate: learnable alpha, or None for one.
-        attachment: learnable lambda, or None for zero.
+        mass: mu, the mass of each node. ``unit_mass`` is the theorem's; with ``degree`` the constant family gives the
+            random walk, and hubs do not limit the step size.
+        rate: learned alpha, or None for one.
+        attachment: learned lambda, or None for zero.
     """
 
     diffusivity: Variational
@@ -109,7 +92,7 @@ class PolyakovFlow(Flow):
         self,
         diffusivity: Variational,
         *,
-        mass: Mass = counting,
+        mass: Mass = unit_mass,
         rate: Rate | None = None,
         attachment: Attachment | None = None,
     ) -> None:
@@ -117,11 +100,4 @@ class PolyakovFlow(Flow):
         self.mass, self.rate, self.attachment = mass, rate, attachment
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> PolyakovField:
-        return PolyakovField(
-            self.diffusivity,
-            edges,
-            self.mass(edges, z.dtype),
-            alpha=None if self.rate is None else self.rate(),
-            attachment=None if self.attachment is None else self.attachment(),
-            start=z if start is None else start,
-        )
+        return PolyakovField(self, z, edges, z if start is None else start)

@@ -1,4 +1,4 @@
-"""Geometry: the spaces that positions live in."""
+"""Metric spaces in which node positions lie: Euclidean space and the Poincaré ball."""
 
 from beltrami.geometry.metric import Euclidean, Metric
 from beltrami.geometry.poincare import PoincareBall

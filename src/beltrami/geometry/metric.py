@@ -1,4 +1,4 @@
-"""Metric: how far apart positions are, and how one moves among them."""
+"""The interface of a Riemannian metric, and the Euclidean one."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -10,10 +10,8 @@ from torch import Tensor
 class Metric(ABC):
     r"""A Riemannian metric in one chart: points and tangent vectors are both rows of ``channels`` numbers.
 
-    Points are taken to be :meth:`inside` the chart; what may have left it goes through :meth:`project` first.
-
-    Shapes:
-        ``p``, ``q``, ``v`` (..., d), broadcasting over the leading dimensions.
+    All methods expect points :meth:`inside` the chart; pass others through :meth:`project` first. Leading dimensions of
+    ``p``, ``q``, ``v`` (..., d) broadcast.
     """
 
     @abstractmethod
@@ -22,15 +20,15 @@ class Metric(ABC):
 
     @abstractmethod
     def pairwise(self, p: Tensor, q: Tensor) -> Tensor:
-        """Distances of all pairs, (a, d), (b, d) -> (a, b), without anything of size (a, b, d): a block of a kNN."""
+        """Distances of all pairs, (a, d), (b, d) -> (a, b), without a temporary tensor of size (a, b, d)."""
 
     @abstractmethod
     def exp(self, p: Tensor, v: Tensor) -> Tensor:
-        """Where the geodesic that leaves p with velocity v is at time one; -> (..., d)."""
+        """Point at time one of the geodesic that leaves p with velocity v; -> (..., d)."""
 
     @abstractmethod
     def log(self, p: Tensor, q: Tensor) -> Tensor:
-        """The velocity at p of the geodesic that reaches q at time one, the inverse of :meth:`exp`; -> (..., d)."""
+        """Velocity at p of the geodesic that reaches q at time one, the inverse of :meth:`exp`; -> (..., d)."""
 
     @abstractmethod
     def norm(self, p: Tensor, v: Tensor) -> Tensor:
@@ -38,34 +36,29 @@ class Metric(ABC):
 
     @abstractmethod
     def riemannian(self, p: Tensor, gradient: Tensor) -> Tensor:
-        """The Riemannian gradient at p, from that by coordinates: the inverse metric applied to it; -> (..., d)."""
+        """Riemannian gradient at p: the inverse metric times the gradient by coordinates; -> (..., d)."""
 
     @abstractmethod
     def project(self, p: Tensor) -> Tensor:
-        """The nearest point on which floating point can work; itself where that is so already; -> (..., d)."""
+        """Nearest point that floating point can represent inside the chart; -> (..., d)."""
 
     @abstractmethod
     def inside(self, p: Tensor) -> Tensor:
-        """Whether each is a point of the space at all; -> booleans (...)."""
-
-    def retract(self, p: Tensor, v: Tensor) -> Tensor:
-        """p + v, projected: agrees with :meth:`exp` to first order in v, at a fraction of its cost; -> (..., d)."""
-        check_widths(p, v)
-        return self.project(p + v)
+        """Whether each row is a point of the space; -> booleans (...)."""
 
 
 @dataclass(frozen=True)
 class Euclidean(Metric):
-    r"""The flat metric, :math:`d(p, q) = \|p - q\|`: every map is the obvious one.
+    r"""The flat metric, :math:`d(p, q) = \|p - q\|`.
 
-    ``pairwise`` multiplies matrices once the points are centred: five times quicker than differences, and good to
-    :math:`\sqrt\varepsilon` of the spread of the points, where :meth:`distance` is good to :math:`\varepsilon`.
+    ``pairwise`` centres the points and multiplies matrices: five times faster than differences, and accurate to
+    :math:`\sqrt\varepsilon` of the spread of the points, where :meth:`distance` is accurate to :math:`\varepsilon`.
     """
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         check_widths(p, q)
-        apart: Tensor = torch.linalg.vector_norm(p - q, dim=-1)
-        return apart
+        length: Tensor = torch.linalg.vector_norm(p - q, dim=-1)
+        return length
 
     def pairwise(self, p: Tensor, q: Tensor) -> Tensor:
         check_widths(p, q)
@@ -97,6 +90,6 @@ class Euclidean(Metric):
 
 
 def check_widths(p: Tensor, q: Tensor) -> None:
-    """Refuse rows of two widths, which would broadcast where one of them is 1."""
+    """Refuse rows of two different widths, which would broadcast where one of them is 1."""
     if p.shape[-1] != q.shape[-1]:
-        raise ValueError(f"points must have as many channels; got {p.shape[-1]} and {q.shape[-1]}.")
+        raise ValueError(f"points must have the same number of channels; got {p.shape[-1]} and {q.shape[-1]}.")

@@ -1,8 +1,8 @@
-r"""The Poincaré ball: hyperbolic space in a chart where trees have room.
+r"""The Poincaré ball: a chart of hyperbolic space.
 
-Everything here is written with :math:`\alpha_p = 1 - c\|p\|^2` and the difference :math:`s`, as sums of positive terms.
-The textbook's :math:`1 + 2c\langle p, q\rangle + c^2\|p\|^2\|q\|^2` is a small number made of large ones near the
-boundary; it equals :math:`c\|p + q\|^2 + \alpha_p \alpha_q`, which is not. No artanh is ever taken near one.
+All formulas use :math:`\alpha_p = 1 - c\|p\|^2` and the sum or difference :math:`s`, as sums of positive terms. The
+textbook's :math:`1 + 2c\langle p, q\rangle + c^2\|p\|^2\|q\|^2` cancels near the boundary; it equals
+:math:`c\|p + q\|^2 + \alpha_p \alpha_q`, which does not. No artanh is evaluated near one.
 """
 
 import math
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from beltrami.geometry.metric import Metric, check_widths
 
-MARGIN = 32  # how near the boundary `project` lets a point come, in units of the machine epsilon
-FLAT = 1e-5  # below this square of the argument the quotients f(x) / x are their Taylor polynomials
+MARGIN = 32  # smallest distance to the boundary after `project`, in units of the machine epsilon
+FLAT = 1e-5  # squared arguments below which the quotients f(x) / x are computed by Taylor polynomials
 
 
 @dataclass(frozen=True)
@@ -24,60 +24,37 @@ class PoincareBall(Metric):
     .. math:: \lambda_p = \frac2{1 - c\|p\|^2}, \qquad
         d(p, q) = \frac2{\sqrt c} \operatorname{arsinh} \frac{\sqrt c\,\|p - q\|}{\sqrt{\alpha_p \alpha_q}}
 
-    As c tends to zero this is the flat metric twice over, :math:`d \to 2\|p - q\|`. Volume grows exponentially with
-    the radius, so that a tree embeds with little distortion in two dimensions. In single precision a point can be at
-    distance 13 from the origin (for c = 1), in double precision 33; what goes further is projected back.
-
-    Args:
-        curvature: c > 0; the sectional curvature is -c, the radius of the ball :math:`1 / \sqrt c`.
+    As c tends to zero, :math:`d \to 2\|p - q\|`. Volume grows exponentially with the radius, so that a tree embeds with
+    little distortion in two dimensions. For c = 1 the largest distance from the origin is 13 in single precision and 33
+    in double precision; points further out are projected back. ``curvature`` is c > 0.
     """
 
     curvature: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 < self.curvature < math.inf:
-            raise ValueError(
-                f"PoincareBall needs a positive `curvature` c, for the sectional curvature -c; got {self.curvature}. "
-                "For none, use `Euclidean()`."
-            )
-
-    def add(self, p: Tensor, q: Tensor) -> Tensor:
-        r"""Mobius addition, the translation of the ball that takes 0 to p, applied to q; with :math:`s = p + q`,
-
-        .. math:: p \oplus q = \frac{c\|s\|^2 p + \alpha_p s}{c\|s\|^2 + \alpha_p \alpha_q}.
-
-        Not commutative; :math:`(-p) \oplus (p \oplus q) = q`.
-        """
-        check_widths(p, q)
-        return self._add(p, q, self._alpha(q))
-
-    def conformal(self, p: Tensor) -> Tensor:
-        r"""The conformal factor :math:`\lambda_p = 2 / \alpha_p`; (..., d) -> (...)."""
-        return 2 / self._alpha(p)[..., 0]
+            raise ValueError(f"PoincareBall needs a positive `curvature` c, as in -c; got {self.curvature}.")
 
     def distance(self, p: Tensor, q: Tensor) -> Tensor:
         check_widths(p, q)
-        return self._lengths(torch.linalg.vector_norm(p - q, dim=-1), self._alpha(p)[..., 0], self._alpha(q)[..., 0])
+        return self._length(torch.linalg.vector_norm(p - q, dim=-1), self._alpha(p)[..., 0], self._alpha(q)[..., 0])
 
     def pairwise(self, p: Tensor, q: Tensor) -> Tensor:
-        """Distances of all pairs, (a, d), (b, d) -> (a, b).
-
-        By differences and not by a product of matrices: the boundary magnifies what a product cancels.
-        """
+        """Distances of all pairs by differences: the boundary magnifies the errors of a matrix product."""
         check_widths(p, q)
-        apart = torch.cdist(p, q, compute_mode="donot_use_mm_for_euclid_dist")
-        return self._lengths(apart, self._alpha(p), self._alpha(q).mT)
+        difference = torch.cdist(p, q, compute_mode="donot_use_mm_for_euclid_dist")
+        return self._length(difference, self._alpha(p), self._alpha(q).mT)
 
     def exp(self, p: Tensor, v: Tensor) -> Tensor:
         r""":math:`p \oplus \frac{\tanh r}{r} \frac{v}{\alpha_p}`, projected; :math:`r = \sqrt c\,\|v\| / \alpha_p`."""
         check_widths(p, v)
-        along = v / self._alpha(p)
-        square = self.curvature * along.square().sum(-1, keepdim=True)
+        scaled = v / self._alpha(p)
+        square = self.curvature * scaled.square().sum(-1, keepdim=True)
         tanhc, sech2 = _tanhc_and_sech2(square)
-        return self.project(self._add(p, tanhc * along, sech2))
+        return self.project(self._add(p, tanhc * scaled, sech2))
 
     def log(self, p: Tensor, q: Tensor) -> Tensor:
-        r""":math:`\frac{\alpha_p}2 d(p, q)` along :math:`(-p) \oplus q`; with :math:`s = q - p`,
+        r"""The vector of length :math:`\frac{\alpha_p}2 d(p, q)` along :math:`(-p) \oplus q`; with :math:`s = q - p`,
 
         .. math:: \frac{\operatorname{arsinh} x}{x}
             \frac{\alpha_p (\alpha_p s - c\|s\|^2 p)}{\sqrt{\alpha_p \alpha_q (c\|s\|^2 + \alpha_p \alpha_q)}},
@@ -91,17 +68,17 @@ class PoincareBall(Metric):
         return _arsinhc(square / both) * alpha / root * (alpha * s - square * p)
 
     def exp_origin(self, v: Tensor) -> Tensor:
-        r""":math:`\tanh(\sqrt c\,\|v\|)\, v / (\sqrt c\,\|v\|)`: :meth:`exp` at p = 0."""
+        """Return :meth:`exp` at p = 0."""
         return self.exp(torch.zeros_like(v), v)
 
     def log_origin(self, q: Tensor) -> Tensor:
-        r""":math:`\operatorname{artanh}(\sqrt c\,\|q\|)\, q / (\sqrt c\,\|q\|)`: :meth:`log` at p = 0."""
+        """Return :meth:`log` at p = 0."""
         return self.log(torch.zeros_like(q), q)
 
     def norm(self, p: Tensor, v: Tensor) -> Tensor:
         check_widths(p, v)
         length: Tensor = torch.linalg.vector_norm(v, dim=-1)
-        return self.conformal(p) * length
+        return 2 / self._alpha(p)[..., 0] * length
 
     def riemannian(self, p: Tensor, gradient: Tensor) -> Tensor:
         r""":math:`\lambda_p^{-2}` times the gradient by coordinates."""
@@ -109,7 +86,7 @@ class PoincareBall(Metric):
         return (self._alpha(p) / 2).square() * gradient
 
     def project(self, p: Tensor) -> Tensor:
-        """Points beyond the outermost radius that floating point can work on, along their own radius onto it."""
+        """Move points beyond the largest usable radius along their ray onto that radius."""
         radius = (1 - MARGIN * torch.finfo(p.dtype).eps) / math.sqrt(self.curvature)
         length = torch.linalg.vector_norm(p, dim=-1, keepdim=True)
         return torch.where(length > radius, p * (radius / length.clamp_min(radius)), p)
@@ -118,15 +95,19 @@ class PoincareBall(Metric):
         return self.curvature * p.square().sum(-1) < 1
 
     def _alpha(self, p: Tensor) -> Tensor:
-        """1 - c |p|^2, (..., 1), kept positive on a boundary that rounding has reached."""
+        """1 - c |p|^2, (..., 1), at least a small positive number for points rounded onto the boundary."""
         least = MARGIN * torch.finfo(p.dtype).eps
         return (1 - self.curvature * p.square().sum(-1, keepdim=True)).clamp_min(least)
 
-    def _lengths(self, apart: Tensor, alpha_p: Tensor, alpha_q: Tensor) -> Tensor:
+    def _length(self, difference: Tensor, alpha_p: Tensor, alpha_q: Tensor) -> Tensor:
         root = math.sqrt(self.curvature)
-        return 2 / root * torch.asinh(root * apart * (alpha_p * alpha_q).rsqrt())
+        return 2 / root * torch.asinh(root * difference * (alpha_p * alpha_q).rsqrt())
 
     def _add(self, p: Tensor, q: Tensor, alpha_q: Tensor) -> Tensor:
+        r"""Möbius addition; with :math:`s = p + q`,
+
+        .. math:: p \oplus q = \frac{c\|s\|^2 p + \alpha_p s}{c\|s\|^2 + \alpha_p \alpha_q}.
+        """
         s, alpha = p + q, self._alpha(p)
         square = self.curvature * s.square().sum(-1, keepdim=True)
         return (square * p + alpha * s) / (square + alpha * alpha_q)

@@ -1,4 +1,4 @@
-"""Encoding: positions of the nodes, from the graph alone."""
+"""The interface of a positional encoding."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,47 +11,66 @@ from torch import Tensor
 from beltrami.graph import Edges
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Told what is being done, how much of it is done, and how much there is if that is known."""
+"""A function that receives the name of a task, the amount done, and the total if it is known."""
 
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
-"""What JSON can say."""
+"""Values that JSON can represent."""
 
 
 class Encoding(ABC):
     """Positional coordinates of every node.
 
-    Constructors store what the positions depend on under the names of their arguments, as plain values, dataclasses of
-    them or encodings; ``progress`` is the one argument on which nothing depends. ``version`` is raised when a method
-    comes to give other positions for the same parameters.
-
-    Shapes:
-        ``edges`` over n nodes -> (n, d'), dense or sparse.
+    Constructors store all parameters under the names of their arguments, as plain values, dataclasses of them or
+    encodings; only ``progress`` does not affect the positions. Increase ``version`` when a change of the method gives
+    other positions for the same parameters. ``edges`` over n nodes -> (n, d'), dense or sparse.
     """
 
     version: ClassVar[int] = 1
 
     @abstractmethod
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
-        """Encode; ``generator`` is the one source of randomness, for encodings that have any."""
+        """Return the positions; ``generator`` is the only source of randomness, for encodings that need one."""
 
     def describe(self) -> dict[str, Plain]:
-        """The method, its version and its parameters in plain values: encodings described alike encode alike."""
+        """Return the method, version and parameters in plain values; equal descriptions mean equal positions."""
         public = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "progress"}
         return {
-            "method": _name(self),
+            "method": _class_name(self),
             "version": self.version,
             "parameters": {name: _plain(value, name=name) for name, value in sorted(public.items())},
         }
 
 
-def announce(progress: Progress | None, what: str, total: int) -> Callable[[int], None]:
-    """Where to say how much of ``total`` is done; nobody need be listening."""
+def reporter(progress: Progress | None, task: str, total: int) -> Callable[[int], None]:
+    """Return a function that reports the amount done of ``total`` to ``progress``, if there is one."""
 
-    def done(count: int) -> None:
+    def report(done: int) -> None:
         if progress is not None:
-            progress(what, count, total)
+            progress(task, done, total)
 
-    return done
+    return report
+
+
+def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
+    """Return the generator if it is on the device, else a new one on the device, seeded from its next number."""
+    if generator.device == device:
+        return generator
+    seed = torch.randint(2**62, (1,), generator=generator, device=generator.device)
+    return torch.Generator(device).manual_seed(int(seed))
+
+
+def check_counts(owner: object, *names: str) -> None:
+    """Refuse an object with one of these attributes below one."""
+    for name in names:
+        if not getattr(owner, name) >= 1:
+            raise ValueError(f"{type(owner).__name__} needs `{name}` at least 1; got {getattr(owner, name)}.")
+
+
+def check_positive(owner: object, *names: str) -> None:
+    """Refuse an object with one of these attributes not positive and finite."""
+    for name in names:
+        if not 0 < getattr(owner, name) < float("inf"):
+            raise ValueError(f"{type(owner).__name__} needs a positive, finite `{name}`; got {getattr(owner, name)}.")
 
 
 def _plain(value: object, *, name: str) -> Plain:
@@ -63,12 +82,13 @@ def _plain(value: object, *, name: str) -> Plain:
         return value.describe()
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: _plain(getattr(value, field.name), name=name) for field in fields(value)}
-        return {"class": _name(value), "fields": parts}
+        return {"class": _class_name(value), "fields": parts}
     raise ValueError(
-        f"an encoding is described by numbers, strings, dataclasses and other encodings; "
+        f"the parameters of an encoding must be numbers, strings, dataclasses or encodings; "
         f"`{name}` is a {type(value).__name__}."
     )
 
 
-def _name(thing: object) -> str:
-    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+def _class_name(value: object) -> str:
+    """Return the name of the class after its top-level package, so that it does not depend on the module."""
+    return f"{type(value).__module__.partition('.')[0]}.{type(value).__qualname__}"

@@ -1,125 +1,172 @@
-"""DeepWalk and node2vec positions."""
+"""DeepWalk and node2vec: positions learned by skip-gram on random walks."""
 
-import math
+from dataclasses import KW_ONLY, dataclass, field
 
 import torch
 from torch import Tensor
 
 from beltrami.graph import Edges, collect
-from beltrami.position.base import Encoding, Progress, announce
+from beltrami.graph.edges import Compressed
+from beltrami.graph.ops import dispatch
+from beltrami.position.base import Encoding, Progress, check_counts, check_positive, generator_on, reporter
 from beltrami.position.link_prediction import held_out, link_auc
-from beltrami.position.skipgram import SkipGram
-from beltrami.position.walk import Walker, check_memory, generator_on
+from beltrami.position.walk import Walker
 
-WALK_LENGTHS = (40, 60, 80, 100, 120)  # what ``tuned`` chooses from
-SHARE = 0.1  # of the edges, held out to choose by
-NOISE = 0.75  # power of the degree with which nodes are drawn as noise
+WALK_LENGTHS = (40, 60, 80, 100, 120)  # candidates of ``tuned``
+HELD_OUT = 0.1  # share of the edges held out to compare walk lengths
+NOISE_POWER = 0.75  # power of the degree in the distribution of noise nodes
 BATCH = 64  # walks in an update
-AHEAD = 64  # batches walked at once
+WALKED_BATCHES = 64  # batches of walks sampled at once
+NOISE_NODES = 32  # noise nodes shared by all places of a walk
+EPSILON = 1e-10  # added to Adagrad's sums of squares, so that rows without gradient do not move
 
 
+@dataclass(frozen=True)
 class DeepWalk(Encoding):
-    r"""Positions whose inner products tell which nodes meet on random walks: skip-gram with negative sampling.
+    r"""Positions whose inner products predict which nodes meet on random walks: skip-gram with negative sampling.
 
-    Every node starts ``walks_per_node`` walks an epoch; two nodes of one window are drawn together, and apart from
-    nodes drawn with probability proportional to :math:`d_i^{3/4}` (:class:`SkipGram` has the objective). Dense and
-    low-dimensional, for graphs too large for :class:`PPR` rows to be learnt from. p = q = 1 is DeepWalk, as in the
-    paper; other values are node2vec (:class:`Walker`). A node without edges lies at the origin.
+    Every node starts ``walks_per_node`` walks in an epoch. Nodes of one window attract each other, and are repelled by
+    noise nodes drawn with probability proportional to :math:`d_i^{3/4}` (objective: :class:`SkipGram`). Dense and
+    low-dimensional, for graphs too large to learn from the rows of :class:`PPR`. p = q = 1 is DeepWalk, as in the
+    paper; other values are node2vec (:class:`Walker`). The position of a node without edges is the origin.
 
     Args:
         channels: width of the positions, d'.
-        walk_length: nodes in a walk.
-        context: nodes in a window: pairs lie at most ``context - 1`` steps apart.
-        walks_per_node: walks that start at each node in an epoch.
+        walk_length: number of nodes in a walk.
+        context: number of nodes in a window: pairs are at most ``context - 1`` steps apart.
+        walks_per_node: number of walks that start at each node in an epoch.
         p: return parameter of the walks.
         q: in-out parameter of the walks.
         negatives: noise pairs for each pair of a window.
-        epochs: how often to walk anew.
-        rate: of learning at the start; it falls linearly to nothing.
+        epochs: number of epochs; each samples new walks.
+        rate: initial learning rate; it decreases linearly to zero.
         tuned: choose the walk length from 40, 60, 80, 100, 120 by link prediction on a tenth of the edges held out,
-            as the paper does, then train on the whole graph; ``walk_length`` is not looked at.
-        progress: told how many walks are learnt from.
+            as the paper does, then train on the whole graph; ``walk_length`` is ignored.
+        progress: receives the number of walks learned from.
 
     Shapes:
         -> (n, channels). The same generator gives the same positions on the same kind of device.
     """
 
-    def __init__(
-        self,
-        channels: int,
-        *,
-        walk_length: int = 80,
-        context: int = 20,
-        walks_per_node: int = 16,
-        p: float = 1.0,
-        q: float = 1.0,
-        negatives: int = 1,
-        epochs: int = 1,
-        rate: float = 0.1,
-        tuned: bool = False,
-        progress: Progress | None = None,
-    ) -> None:
-        counts = {"channels": channels, "walks_per_node": walks_per_node, "negatives": negatives, "epochs": epochs}
-        for name, value in counts.items():
-            if value < 1:
-                raise ValueError(f"DeepWalk needs `{name}` at least 1; got {value}.")
-        shortest = min(WALK_LENGTHS) if tuned else walk_length
-        if not 2 <= context <= shortest:
-            raise ValueError(f"DeepWalk needs `context` from 2 to the walk length, {shortest}; got {context}.")
-        if not 0 < rate < math.inf:
-            raise ValueError(f"DeepWalk needs a positive, finite `rate`; got {rate}.")
-        check_memory(p=p, q=q)
-        self.channels = channels
-        self.walk_length = walk_length
-        self.context = context
-        self.walks_per_node = walks_per_node
-        self.p = p
-        self.q = q
-        self.negatives = negatives
-        self.epochs = epochs
-        self.rate = rate
-        self.tuned = tuned
-        self.progress = progress
+    channels: int
+    _: KW_ONLY
+    walk_length: int = 80
+    context: int = 20
+    walks_per_node: int = 16
+    p: float = 1.0
+    q: float = 1.0
+    negatives: int = 1
+    epochs: int = 1
+    rate: float = 0.1
+    tuned: bool = False
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_counts(self, "channels", "walks_per_node", "negatives", "epochs")
+        check_positive(self, "rate", "p", "q")
+        shortest = min(WALK_LENGTHS) if self.tuned else self.walk_length
+        if not 2 <= self.context <= shortest:
+            raise ValueError(f"DeepWalk needs `context` from 2 to the walk length, {shortest}; got {self.context}.")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         if generator is None:
-            raise ValueError("DeepWalk walks at random: it needs a `generator`, say torch.Generator().manual_seed(0).")
+            raise ValueError("DeepWalk is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
         local = generator_on(edges.device, generator)
         length = self._choose_length(edges, local) if self.tuned else self.walk_length
-        return self._learn(edges, length, local, what="DeepWalk")
+        return self._learn(edges, length, local, task="DeepWalk")
 
     def _choose_length(self, edges: Edges, generator: torch.Generator) -> int:
-        training, positive, negative = held_out(edges, share=SHARE, generator=generator)
+        training, positive, negative = held_out(edges, share=HELD_OUT, generator=generator)
 
         def quality(length: int) -> float:
-            u = self._learn(training, length, generator, what=f"DeepWalk, trying walks of {length}")
+            u = self._learn(training, length, generator, task=f"DeepWalk, trying walks of {length}")
             return link_auc(lambda i, j: (u[i] * u[j]).sum(-1), positive, negative)
 
         return max(WALK_LENGTHS, key=quality)
 
-    def _learn(self, edges: Edges, length: int, generator: torch.Generator, *, what: str) -> Tensor:
+    def _learn(self, edges: Edges, length: int, generator: torch.Generator, *, task: str) -> Tensor:
         degree = _degree(edges)
         if not edges.num_edges:
             return degree.new_zeros(edges.num_nodes, self.channels)
-        walker = Walker(edges, p=self.p, q=self.q)
-        skipgram = SkipGram(
-            degree**NOISE, self.channels, context=self.context, negatives=self.negatives, generator=generator
-        )
+        walker, noise = Walker(edges, p=self.p, q=self.q), degree**NOISE_POWER
+        skipgram = SkipGram(noise, self.channels, context=self.context, negatives=self.negatives, generator=generator)
         starts = edges.out_degree().nonzero()[:, 0].repeat(self.walks_per_node)
-        total, learnt = self.epochs * len(starts), 0
-        done = announce(self.progress, what, total)
+        total, learned = self.epochs * len(starts), 0
+        report = reporter(self.progress, task, total)
         for _ in range(self.epochs):
             order = torch.randperm(len(starts), generator=generator, device=generator.device)
-            for ahead in starts[order].split(AHEAD * BATCH):
-                for walks in walker(ahead, length=length, generator=generator).split(BATCH):
-                    skipgram.update(walks, rate=self.rate * (1 - learnt / total), generator=generator)
-                    learnt += len(walks)
-                done(learnt)
+            for some in starts[order].split(WALKED_BATCHES * BATCH):
+                for walks in walker(some, length=length, generator=generator).split(BATCH):
+                    skipgram.update(walks, rate=self.rate * (1 - learned / total), generator=generator)
+                    learned += len(walks)
+                report(learned)
         return torch.where(degree[:, None] > 0, skipgram.u, 0.0)
 
 
+class SkipGram:
+    r"""Skip-gram with negative sampling on walks, with one table of positions u for nodes and contexts. It minimises
+
+    .. math:: -\sum_{0 < |s - t| < c} \Big( \log \sigma \langle u_{w_s}, u_{w_t} \rangle
+        + k \, \mathbb{E}_{v \sim \text{noise}} \log \sigma(-\langle u_{w_s}, u_v \rangle) \Big)
+
+    over the nodes w_1, ..., w_l of each walk, by Adagrad with one scale per row; c is ``context`` and k ``negatives``.
+    The pairs of a walk are one product of (l, d) with itself, and all places of a walk share its noise nodes, so that
+    an update reads O(l d) numbers for its O(l c) pairs and writes only the rows that occur. ``noise`` (n,) is the
+    unnormalised probability of each node as noise; all generators are on its device.
+    """
+
+    def __init__(
+        self, noise: Tensor, channels: int, *, context: int, negatives: int, generator: torch.Generator
+    ) -> None:
+        self.context, self.negatives = context, negatives
+        shape = (len(noise), channels)
+        self.u = torch.randn(shape, generator=generator, device=noise.device) / channels**0.5
+        self._squares = torch.zeros(len(noise), 1, device=noise.device)
+        self._cumulative = noise.double().cpu().cumsum(0).to(noise.device)  # the CPU has a fixed order of summation
+
+    def update(self, walks: Tensor, *, rate: float, generator: torch.Generator) -> None:
+        """Make one step of Adagrad on a batch of walks (b, l)."""
+        noise = self._draw((walks.shape[0], NOISE_NODES), generator)
+        x, y = self.u[walks], self.u[noise]
+        window = self._window(walks.shape[1])
+        noise_weight = self.negatives / NOISE_NODES * window.sum(1, keepdim=True)  # of each noise node at each place
+        attract = torch.bmm(x, x.mT).neg_().sigmoid_().mul_(window).mul_(-2)  # the sum contains each pair twice
+        repel = torch.bmm(x, y.mT).sigmoid_().mul_(noise_weight)
+        of_walks = torch.baddbmm(torch.bmm(repel, y), attract, x).flatten(0, 1)
+        of_noise = torch.bmm(repel.mT, x).flatten(0, 1)
+        self._descend(torch.cat((walks.flatten(), noise.flatten())), torch.cat((of_walks, of_noise)), rate=rate)
+
+    def _descend(self, nodes: Tensor, gradient: Tensor, *, rate: float) -> None:
+        rows, total = _sum_by(nodes, gradient)
+        squares = self._squares[rows] + total.square().mean(1, keepdim=True)
+        self._squares[rows] = squares
+        self.u[rows] -= rate * total * (squares + EPSILON).rsqrt()
+
+    def _window(self, length: int) -> Tensor:
+        """Return one for each pair of places in a common window, else zero, (l, l)."""
+        place = torch.arange(length, device=self.u.device)
+        distance = (place - place[:, None]).abs()
+        return ((distance > 0) & (distance < self.context)).float()
+
+    def _draw(self, shape: tuple[int, int], generator: torch.Generator) -> Tensor:
+        uniform = torch.rand(shape, generator=generator, device=generator.device, dtype=torch.float64)
+        last = len(self._cumulative) - 1
+        return torch.searchsorted(self._cumulative, uniform * self._cumulative[-1], right=True).clamp(max=last)
+
+
+def _sum_by(nodes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distinct nodes and the sum of the values at each, (k,), (k, d) -> (r,), (r, d).
+
+    Row sums have a fixed order of summation on every device; ``index_add`` does not.
+    """
+    ordered, order = nodes.sort(stable=True)
+    rows, counts = ordered.unique_consecutive(return_counts=True)
+    ptr = torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
+    return rows, dispatch.row_sums(Compressed(ptr, order.int(), order.int()), values)
+
+
 def _degree(edges: Edges) -> Tensor:
-    """Weight of the edges at each node, in and out, (n,)."""
+    """Return the total weight of the edges that enter or leave each node, (n,)."""
     w = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight.float()
     both: Tensor = collect(w[:, None], edges) + collect(w[:, None], edges, senders=True)
     return both[:, 0]

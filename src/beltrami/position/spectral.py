@@ -1,5 +1,7 @@
 """Eigenvectors of the graph Laplacian as positions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -9,38 +11,30 @@ from torch import Tensor
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
 from beltrami.graph.pagerank.kernel import symmetric_weights
-from beltrami.position.base import Encoding
+from beltrami.position.base import Encoding, check_counts
 
 SEED = 0  # of the eigensolver's start vector; the eigenvectors do not depend on it
 
 
+@dataclass(frozen=True)
 class LaplacianEigenvectors(Encoding):
-    r"""The ``channels`` smoothest non-constant eigenvectors of :math:`L = I - D^{-1/2} A D^{-1/2}`.
+    r"""The eigenvectors of :math:`L = I - D^{-1/2} A D^{-1/2}` of the ``channels`` smallest non-zero eigenvalues.
 
-    A dense, low-dimensional frame of the graph: the modes in which heat decays most slowly. A is the adjacency matrix
-    of an undirected graph with a self-loop on every node, as for :class:`PPR`. Signs are fixed so that each vector's
-    entry of largest magnitude is positive.
-
-    Args:
-        channels: how many, d'.
-
-    Shapes:
-        -> (n, channels), columns of unit length scaled by :math:`\sqrt n`.
+    Dense, low-dimensional positions: the modes in which heat decays most slowly. A is the adjacency matrix of an
+    undirected graph with a self-loop on every node, as for :class:`PPR`. Signs are fixed so that the entry of largest
+    magnitude of each vector is positive. -> (n, channels), columns of length :math:`\sqrt n`.
     """
 
-    def __init__(self, channels: int) -> None:
-        if channels < 1:
-            raise ValueError(f"LaplacianEigenvectors needs `channels` at least 1; got {channels}.")
-        self.channels = channels
+    channels: int
+
+    def __post_init__(self) -> None:
+        check_counts(self, "channels")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="LaplacianEigenvectors")
         n, wanted = edges.num_nodes, self.channels + 1
         if wanted >= n:
-            raise ValueError(
-                f"LaplacianEigenvectors needs `channels` below the number of nodes less one; "
-                f"got {self.channels}, {n} nodes."
-            )
+            raise ValueError(f"`channels` must be below the number of nodes less one; got {self.channels}, {n} nodes.")
         looped = edges.with_loops(1.0)
         weights = symmetric_weights(looped).double().cpu().numpy()
         j, i = looped.edge_index.cpu().numpy()

@@ -1,7 +1,6 @@
-"""Stencil: which edges the flow is discretised on."""
+"""The interface of a stencil: which edges the flow is discretised on."""
 
 from abc import ABC, abstractmethod
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from torch import Tensor
@@ -10,23 +9,23 @@ from beltrami.graph import Edges
 
 
 class Stencil(ABC):
-    """The graph of the flow, E' of eq. (7): from the state and the input graph, new edges."""
+    """The graph of the flow, E' of eq. (7), from the state and the input graph.
+
+    Stencils are frozen dataclasses: ``print`` shows their settings, and equal settings compare equal.
+    """
 
     @property
     def synchronises(self) -> bool:
-        """Whether its edges depend on the state, so that it waits for the device each time it is asked."""
+        """Whether the edges depend on the state, so that a call waits for the device."""
         return True
 
     @abstractmethod
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
-        """``z`` (n, d) and the input graph -> the graph to diffuse on."""
+        """Return the graph to diffuse on, from the state ``z`` (n, d) and the input graph."""
 
 
 class Fixed(Stencil):
-    """A stencil that does not look at the state: the same graph comes again every epoch, so its rewiring is kept.
-
-    Kept as long as the input graph is there, and shared by all stencils of the kind whose attributes are equal.
-    """
+    """A stencil of the input graph alone; equal stencils share a cached result as long as the input graph exists."""
 
     @property
     def synchronises(self) -> bool:
@@ -34,15 +33,14 @@ class Fixed(Stencil):
 
     @abstractmethod
     def rewire(self, edges: Edges) -> Edges:
-        """The input graph -> the graph to diffuse on."""
+        """Return the graph to diffuse on, from the input graph."""
 
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
-        known = _REWIRED.setdefault(edges, {})
-        key = (type(self), *sorted(vars(self).items()))
-        if key not in known:
-            found = self.rewire(edges)
-            known[key] = None if found is edges else found
-        return known[key] or edges
+        cache = _REWIRED.setdefault(edges, {})
+        if self not in cache:
+            rewired = self.rewire(edges)
+            cache[self] = None if rewired is edges else rewired  # a value that is its own weak key is never freed
+        return cache[self] or edges
 
 
-_REWIRED: WeakKeyDictionary[Edges, dict[tuple[Any, ...], Edges | None]] = WeakKeyDictionary()
+_REWIRED: WeakKeyDictionary[Edges, dict[Fixed, Edges | None]] = WeakKeyDictionary()

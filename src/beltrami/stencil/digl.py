@@ -1,11 +1,11 @@
-r"""DIGL: the graph that diffusion itself makes of a graph (Klicpera et al. 2019).
+r"""DIGL: graph diffusion as rewiring (Klicpera et al. 2019).
 
 The kernel is personalised PageRank, eq. (12), of the graph with self-loops, :math:`K = \rho (I - (1 - \rho) S)^{-1}`
-with :math:`S = D^{-1/2} A D^{-1/2}`. Its values stay on the edges as their measure (``Edges.weight``): a diffusivity
-weighs them with its own scores, and ``RandomWalk`` alone diffuses by K as DIGL does. Where the edges should count
-alike, ``Chain(TopK(k), Unweighted())`` drops the values.
+with :math:`S = D^{-1/2} A D^{-1/2}`. Its values become the weights of the edges: a diffusivity multiplies them by its
+own scores, and ``RandomWalk`` diffuses by K as DIGL does. ``Chain(TopK(k), Unweighted())`` drops the values.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 
 import torch
@@ -17,61 +17,63 @@ from beltrami.graph.pagerank.kernel import personalised_pagerank, top_entries
 from beltrami.graph.pagerank.push import entries_above, largest_entries
 from beltrami.stencil.base import Fixed
 
-SMALL = 4096  # nodes up to which every column is solved for: exact, and a matter of seconds
+SMALL = 4096  # largest number of nodes for which every column is solved exactly, within seconds
 
 
+@dataclass(frozen=True)
 class TopK(Fixed):
-    r"""The ``k`` largest entries of K in each node's row: edges j -> i with weight :math:`K_{ij}`.
+    r"""The ``k`` largest entries of K in each row: edges j -> i with weight :math:`K_{ij}`.
 
-    A node's own entry is mostly the largest and counts among the k, as in DIGL: it becomes a self-loop. Rows choose
-    for themselves, so an edge need not have its reverse; ``Chain(TopK(k), Symmetric())`` gives it one of its weight.
-    Exact up to 4096 nodes; beyond that by push, in time O(n), where about one entry in a hundred may differ. Push is
-    compiled, and quicker, where numba is installed (``beltrami[fast]``).
+    The diagonal entry, usually the largest, is one of the k, as in DIGL, and becomes a self-loop. The reverse of an
+    edge may be missing; ``Chain(TopK(k), Symmetric())`` adds it with the same weight. Exact up to 4096 nodes; for
+    larger graphs by the push algorithm in time O(n), where about one entry in a hundred may differ. Push is faster
+    where numba is installed (``beltrami[fast]``).
 
     Args:
         k: entries in each row; fewer where a component is smaller.
         restart: restart probability :math:`\rho`.
-
-    Shapes:
-        ``edges`` over n nodes, undirected -> at most n k edges, weighted.
     """
 
-    def __init__(self, k: int, *, restart: float = 0.05) -> None:
-        if k < 1:
-            raise ValueError(f"TopK needs `k` at least 1; got {k}.")
-        _check_restart("TopK", restart)
-        self.k, self.restart = k, restart
+    k: int
+    _: KW_ONLY
+    restart: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ValueError(f"TopK needs `k` at least 1; got {self.k}.")
+        _check_restart(self)
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
         check_undirected(edges, needed_by="TopK")
         looped = edges.with_loops(1.0)
-        if edges.num_nodes > SMALL:  # one node after the other is no work for a GPU
+        if edges.num_nodes > SMALL:  # push is sequential, so it runs on the CPU
             kernel = largest_entries(looped.to("cpu"), restart=self.restart, top=self.k)
             return _as_edges(kernel.to(edges.device))
         return _as_edges(top_entries(looped, partial(personalised_pagerank, restart=self.restart), top=self.k).t())
 
 
+@dataclass(frozen=True)
 class Threshold(Fixed):
     r"""The entries of K that are at least ``least``: edges j -> i with weight :math:`K_{ij}`, in both directions.
 
-    The degree follows the graph, where :class:`TopK` gives every node the same: hubs, whose walk is spread thin, may
-    keep little. A node's own entry becomes a self-loop. Exact up to 4096 nodes, by push beyond, where an entry within
-    about 1e-4 of ``least`` may be taken for the other side, in one direction alone.
+    The degree varies with the graph, where :class:`TopK` gives every node k edges: hubs, whose probability is spread
+    over many nodes, may keep few edges. Diagonal entries become self-loops. Exact up to 4096 nodes; for larger graphs
+    by the push algorithm, where an entry within about 1e-4 of ``least`` may be misjudged, in one direction only.
 
     Args:
-        least: the smallest value that makes an edge; DIGL's epsilon, about 1e-4 to 1e-2.
+        least: smallest value of an edge; DIGL's epsilon, about 1e-4 to 1e-2.
         restart: restart probability :math:`\rho`.
-
-    Shapes:
-        ``edges`` over n nodes, undirected -> any number of edges, weighted.
     """
 
-    def __init__(self, least: float, *, restart: float = 0.05) -> None:
-        if not 0 < least < 1:
-            raise ValueError(f"Threshold needs `least` between 0 and 1; got {least}.")
-        _check_restart("Threshold", restart)
-        self.least, self.restart = least, restart
+    least: float
+    _: KW_ONLY
+    restart: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least < 1:
+            raise ValueError(f"Threshold needs `least` between 0 and 1; got {self.least}.")
+        _check_restart(self)
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
@@ -85,12 +87,12 @@ class Threshold(Fixed):
 
 
 def _as_edges(kernel: Tensor) -> Edges:
-    """A sparse matrix as weighted edges: entry (i, j) is the edge j -> i."""
+    """Return the edges of a sparse matrix: entry (i, j) is the weight of the edge j -> i."""
     kernel = kernel.coalesce()
     i, j = kernel.indices()
     return Edges.build(torch.stack((j, i)), num_nodes=kernel.shape[0], weight=kernel.values())
 
 
-def _check_restart(name: str, restart: float) -> None:
-    if not 0 < restart < 1:
-        raise ValueError(f"{name} needs `restart` between 0 and 1; got {restart}.")
+def _check_restart(stencil: TopK | Threshold) -> None:
+    if not 0 < stencil.restart < 1:
+        raise ValueError(f"{type(stencil).__name__} needs `restart` between 0 and 1; got {stencil.restart}.")

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from beltrami.flow import MessageFlow, Pointwise
+from beltrami.flow import MessageFlow, NodewiseLayer
 from beltrami.model.evolution import Evolution
 from beltrami.model.zoo.row import FEATURES, FIXED_STEP, LAYERS, ZooEntry, layered
 from beltrami.scheme import TimeStepping
@@ -27,7 +27,7 @@ def deepset(channels: int, *, layers: int = 2, width: int = 64, scheme: TimeStep
 
     def flow() -> MessageFlow:
         psi = nn.Sequential(nn.Linear(channels, width), nn.ReLU(), nn.Linear(width, channels))
-        return MessageFlow(Pointwise(psi))
+        return MessageFlow(NodewiseLayer(psi))
 
     return Evolution(layered(flow, layers), scheme=scheme, time=layers, stencil=Isolated())
 

@@ -1,4 +1,6 @@
-"""Stencils that do not look at the state."""
+"""Stencils that do not depend on the state."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -7,8 +9,9 @@ from beltrami.graph import Edges
 from beltrami.stencil.base import Fixed, Stencil
 
 
+@dataclass(frozen=True)
 class Keep(Stencil):
-    """The input graph as it is, E' = E."""
+    """The input graph unchanged, E' = E."""
 
     @property
     def synchronises(self) -> bool:
@@ -18,29 +21,29 @@ class Keep(Stencil):
         return edges
 
 
+@dataclass(frozen=True)
 class Loops(Fixed):
     """The input graph with a self-loop on every node.
 
-    A loop adds nothing to z_j - z_i, but it enters the sums that weights are divided by: each node keeps a share of
-    itself, and the flow is that much slower.
-
-    Args:
-        weight: what the loop counts for beside an edge of weight one.
+    A loop contributes nothing to z_j - z_i but counts in the normalisation by its ``weight``: each node keeps a share
+    of itself, and the flow is slower by that share. Edges of an unweighted graph have weight one.
     """
 
-    def __init__(self, weight: float = 1.0) -> None:
-        if not weight > 0:
-            raise ValueError(f"Loops needs a positive `weight`; got {weight}. For none, use `Keep()`.")
-        self.weight = weight
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise ValueError(f"Loops needs a positive `weight`; got {self.weight}. For no loops, use `Keep()`.")
 
     def rewire(self, edges: Edges) -> Edges:
         return edges.with_loops(self.weight)
 
 
+@dataclass(frozen=True)
 class Complete(Fixed):
-    """All ordered pairs of different nodes, n (n - 1) edges: the graph of a Transformer, less its loops.
+    """All ordered pairs of different nodes, n (n - 1) edges: the graph of a Transformer without loops.
 
-    For sets, and for graphs of some thousands of nodes.
+    For sets, and for graphs of a few thousand nodes.
     """
 
     def rewire(self, edges: Edges) -> Edges:
@@ -49,18 +52,19 @@ class Complete(Fixed):
         return Edges.build(torch.stack((j, i))[:, j != i], num_nodes=edges.num_nodes)
 
 
+@dataclass(frozen=True)
 class Isolated(Fixed):
-    """No edges at all: every node stands still. What a graph adds is measured against this."""
+    """No edges, so that no node moves: the baseline that shows the effect of a graph."""
 
     def rewire(self, edges: Edges) -> Edges:
         return Edges.build(edges.edge_index[:, :0], num_nodes=edges.num_nodes)
 
 
+@dataclass(frozen=True)
 class Symmetric(Fixed):
-    """Every edge in both directions, each once: nearest neighbours are not mutual, and a diffusion may want them so.
+    """Every edge in both directions, without duplicates: ``Chain(KNN(8), Symmetric())``.
 
-    For use after another stencil, ``Chain(KNN(8), Symmetric())``. Of the weights of an edge and its reverse, and of
-    edges that stand there twice, the largest is kept.
+    An edge has the largest of the weights of its duplicates and of its reverse.
     """
 
     def rewire(self, edges: Edges) -> Edges:
@@ -73,8 +77,9 @@ class Symmetric(Fixed):
         return Edges.build(torch.stack((keys // n, keys % n)), num_nodes=n, weight=weight)
 
 
+@dataclass(frozen=True)
 class Unweighted(Fixed):
-    """The same edges without their weights, so that all count alike: ``Chain(TopK(64), Unweighted())``."""
+    """The same edges without weights: ``Chain(TopK(64), Unweighted())``."""
 
     def rewire(self, edges: Edges) -> Edges:
         return edges if edges.weight is None else Edges.build(edges.edge_index, num_nodes=edges.num_nodes)

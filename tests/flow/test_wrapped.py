@@ -1,4 +1,4 @@
-"""Flows that mix channels, polynomials of the Laplacian, messages and held positions, against dense matrices."""
+"""Flows that mix channels, polynomials of the Laplacian, messages and frozen positions, against dense matrices."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ graphs = pytest.mark.parametrize("edges", [kite(), crooked()], ids=["kite", "cro
 
 
 def perturbed(flow: Flow, seed: int = 0) -> Flow:
-    """In double precision, away from where it begins."""
+    """Return the flow in double precision with parameters away from their initial values."""
     flow = flow.double()
     with torch.no_grad():
         for k, parameter in enumerate(flow.parameters()):
@@ -37,12 +37,12 @@ def perturbed(flow: Flow, seed: int = 0) -> Flow:
 
 
 @graphs
-@pytest.mark.parametrize("within", [BeltramiFlow, LinearFlow])
-def test_onsager_is_q_z_w(edges: Edges, within: type[BeltramiFlow | LinearFlow]) -> None:
-    flow, z0 = OnsagerFlow(within(make("ScaledDot")), D), normal(edges.num_nodes, D)
+@pytest.mark.parametrize("wrapped", [BeltramiFlow, LinearFlow])
+def test_onsager_is_q_z_w(edges: Edges, wrapped: type[BeltramiFlow | LinearFlow]) -> None:
+    flow, z0 = OnsagerFlow(wrapped(make("ScaledDot")), D), normal(edges.num_nodes, D)
     perturbed(flow)
     later = z0 + normal(edges.num_nodes, D, seed=5)
-    a = dense(flow.diffusivity(later if within is BeltramiFlow else z0, edges), edges)
+    a = dense(flow.diffusivity(later if wrapped is BeltramiFlow else z0, edges), edges)
     wanted = (a - torch.eye(edges.num_nodes)) @ later @ flow.weight
     torch.testing.assert_close(flow.bind(z0, edges)(0.0, later), wanted)
 
@@ -60,7 +60,7 @@ def test_onsager_with_a_constant_matrix_is_the_exponential_of_a_kronecker_produc
     q = dense(flow.diffusivity(z, edges), edges) - torch.eye(4)
     with torch.no_grad():
         found = solve(flow.bind(z, edges), z, (0.0, 0.7), Scheme(Dopri5(), PID(1e-11, 1e-11))).ys[-1]
-        operator = torch.kron(q, flow.get_parameter("weight").T.contiguous())  # rows of z one after the other
+        operator = torch.kron(q, flow.get_parameter("weight").T.contiguous())  # rows of z in order
         torch.testing.assert_close(found.flatten(), torch.matrix_exp(0.7 * operator) @ z.flatten())
 
 
@@ -76,10 +76,10 @@ def test_chebyshev_flow_is_the_polynomial_of_the_shifted_laplacian(edges: Edges,
 
 
 @pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
-def test_flows_that_mix_begin_as_the_flow_within(edges: Edges) -> None:
-    within, z = BeltramiFlow(make("ScaledDot")), normal(edges.num_nodes, D)
-    wanted = within.bind(z, edges)(0.0, z)
-    for flow in (OnsagerFlow(within, D), MixedFlow(within, D), ChebyshevFlow(within, D, terms=3)):
+def test_flows_that_mix_channels_start_as_the_wrapped_flow(edges: Edges) -> None:
+    wrapped, z = BeltramiFlow(make("ScaledDot")), normal(edges.num_nodes, D)
+    wanted = wrapped.bind(z, edges)(0.0, z)
+    for flow in (OnsagerFlow(wrapped, D), MixedFlow(wrapped, D), ChebyshevFlow(wrapped, D, terms=3)):
         torch.testing.assert_close(flow.double().bind(z, edges)(0.0, z), wanted)
 
 
@@ -98,12 +98,12 @@ def test_message_flow_needs_a_layer_that_keeps_the_width() -> None:
         solve(field, z, (0.0, 1.0), Scheme(RK4(), ConstantSteps(1.0)))
 
 
-def test_held_positions_do_not_move_and_are_seen() -> None:
-    edges, z, within = crooked(), normal(6, D), BeltramiFlow(make("ScaledDot"))
-    f = FrozenPositions(within, JOINT).bind(z, edges)
+def test_frozen_positions_do_not_move_and_affect_the_features() -> None:
+    edges, z, wrapped = crooked(), normal(6, D), BeltramiFlow(make("ScaledDot"))
+    f = FrozenPositions(wrapped, JOINT).bind(z, edges)
     dz = f(0.0, z)
     assert torch.equal(dz[:, JOINT.u], torch.zeros(6, JOINT.pos))
-    assert torch.equal(dz[:, JOINT.x], within.bind(z, edges)(0.0, z)[:, JOINT.x])
+    assert torch.equal(dz[:, JOINT.x], wrapped.bind(z, edges)(0.0, z)[:, JOINT.x])
     shifted = JOINT.join(normal(6, JOINT.pos, seed=8), z[:, JOINT.x])
     assert not torch.allclose(f(0.0, shifted)[:, JOINT.x], dz[:, JOINT.x])
 
@@ -113,7 +113,7 @@ FLOWS: dict[str, Callable[[], Flow]] = {
     "mixed": lambda: MixedFlow(LinearFlow(make("Cosine")), D),
     "chebyshev": lambda: ChebyshevFlow(LinearFlow(make("Cosine")), D, terms=3),
     "message": lambda: MessageFlow(SAGEConv(D, D)),
-    "held": lambda: FrozenPositions(BeltramiFlow(make("ScaledDot")), JOINT),
+    "frozen": lambda: FrozenPositions(BeltramiFlow(make("ScaledDot")), JOINT),
 }
 flows = pytest.mark.parametrize("name", FLOWS)
 
@@ -127,13 +127,13 @@ def test_derivatives_are_those_of_finite_differences(name: str) -> None:
 
 @flows
 @pytest.mark.parametrize("adjoint", [Checkpointed(), Continuous()], ids=["checkpointed", "continuous"])
-def test_every_adjoint_reaches_every_parameter(name: str, adjoint: Checkpointed | Continuous) -> None:
+def test_every_adjoint_has_the_gradients_of_all_parameters(name: str, adjoint: Checkpointed | Continuous) -> None:
     edges, z, flow = kite(), normal(4, D), perturbed(FLOWS[name]())
 
     def gradients(how: Direct | Checkpointed | Continuous) -> list[Tensor]:
         start = z.clone().requires_grad_()
         field = flow.bind(start, edges)
-        ys = solve(field, start, (0.0, 0.5), Scheme(RK4(), ConstantSteps(1 / 64), how), field.tensors).ys
+        ys = solve(field, start, (0.0, 0.5), Scheme(RK4(), ConstantSteps(1 / 32), how), field.tensors).ys
         return list(torch.autograd.grad(ys[-1].square().sum(), [start, *flow.parameters()]))
 
     for found, wanted in zip(gradients(adjoint), gradients(Direct()), strict=True):
@@ -146,3 +146,9 @@ def test_a_wrapped_flow_registers_its_diffusivity_once() -> None:
     flow = FrozenPositions(OnsagerFlow(BeltramiFlow(a), D), JOINT)
     assert len(flow.state_dict()) == len(list(flow.parameters())) == 3
     assert flow.diffusivity is a
+
+
+def test_print_shows_the_settings() -> None:
+    shown = repr(FrozenPositions(ChebyshevFlow(LinearFlow(RandomWalk()), D, terms=3), JOINT))
+    assert "joint=Joint(pos=2, feat=3)" in shown
+    assert "channels=5, terms=3" in shown

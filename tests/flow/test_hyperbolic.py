@@ -1,4 +1,4 @@
-"""Hyperbolic positions flow along geodesics, stay in the ball, and meet in the flat flow when the ball is large."""
+"""Hyperbolic positions flow along geodesics, stay in the ball, and follow the flat flow in a large ball."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from torch.autograd.functional import jacobian
 
 from beltrami.diffusivity import Gaussian, RandomWalk
 from beltrami.flow import BeltramiFlow, HyperbolicFlow, Rate, Source
-from beltrami.flow.hyperbolic import push_log_origin
+from beltrami.flow.hyperbolic import derivative_of_log_origin
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges
 from beltrami.joint import Joint
@@ -35,7 +35,7 @@ def test_derivative_of_the_logarithm_is_its_jacobian(curvature: float) -> None:
     u, v = lengths * state(5)[:, :3], state(5)[:, 2:]
     p = ball.exp_origin(u)
     expected = torch.stack([jacobian(ball.log_origin, p[k]) @ v[k] for k in range(5)])
-    torch.testing.assert_close(push_log_origin(u, v, curvature=curvature), expected, rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(derivative_of_log_origin(u, v, curvature=curvature), expected, rtol=1e-8, atol=1e-9)
 
 
 def test_field_is_the_double_loop_over_geodesics() -> None:
@@ -50,15 +50,18 @@ def test_field_is_the_double_loop_over_geodesics() -> None:
         torch.testing.assert_close(field[i, JOINT.x], z[near][:, JOINT.x].mean(0) - z[i, JOINT.x])
 
 
+@pytest.mark.slow
+@torch.no_grad()
 def test_two_points_meet_at_the_midpoint_of_their_geodesic() -> None:
     ball, edges, z = PoincareBall(), path_graph(2), state(2)
     f = HyperbolicFlow(RandomWalk(), JOINT).bind(z, edges)
-    end = ball.exp_origin(solve(f, z, (0.0, 20.0), TIGHT).ys[-1][:, JOINT.u])
+    end = ball.exp_origin(solve(f, z, (0.0, 10.0), TIGHT).ys[-1][:, JOINT.u])
     p = ball.exp_origin(z[:, JOINT.u])
     middle = ball.exp(p[0], 0.5 * ball.log(p[0], p[1]))
     torch.testing.assert_close(end, middle.expand(2, -1), rtol=1e-6, atol=1e-7)
 
 
+@torch.no_grad()
 def test_distance_of_two_points_decays_exponentially() -> None:
     ball, edges, z = PoincareBall(), path_graph(2), state(2)
     f = HyperbolicFlow(RandomWalk(), JOINT).bind(z, edges)
@@ -68,7 +71,7 @@ def test_distance_of_two_points_decays_exponentially() -> None:
     torch.testing.assert_close(torch.stack(apart[1:]), torch.stack(expected), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("dt", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("dt", [0.25, 1.0])
 def test_no_step_leaves_the_ball(dt: float) -> None:
     ball, edges, z = PoincareBall(), path_graph(6), state(6, scale=1.5).float()
     f = HyperbolicFlow(Gaussian(JOINT, metric=ball), JOINT, ball=ball).bind(z, edges)
@@ -78,7 +81,7 @@ def test_no_step_leaves_the_ball(dt: float) -> None:
     assert ball.inside(ball.exp_origin(ys[..., JOINT.u])).all()
 
 
-def test_coincident_positions_stand_still() -> None:
+def test_equal_positions_do_not_move() -> None:
     edges, z = path_graph(5), state(1).expand(5, -1)
     f = HyperbolicFlow(Gaussian(JOINT, metric=PoincareBall()).double(), JOINT).bind(z, edges)
     torch.testing.assert_close(f(0.0, z), torch.zeros_like(z), rtol=0, atol=1e-12)

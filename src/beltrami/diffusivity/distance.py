@@ -1,0 +1,160 @@
+"""Diffusivities from distances in the joint space: the exponential kernel, the Gaussian and a mixture of Gaussians."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from beltrami.diffusivity.base import Diffusivity, Paired, Projection, Start, xavier
+from beltrami.geometry import Euclidean, Metric
+from beltrami.graph import Edges, Normaliser, PairScore, edge_dot, exponential, spread, squared_distance
+from beltrami.joint import Joint
+
+
+class ExpKernel(Paired):
+    r"""Exponential kernel with separate scales and lengths for positions and features, eq. (17).
+
+    .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, (\sigma_u \sigma_x)^2
+        e^{-\|W_K u_i - W_Q u_j\|^2 / 2 \ell_u^2} e^{-\|W_K x_i - W_Q x_j\|^2 / 2 \ell_x^2}
+
+    Scores lie between 0 and :math:`(\sigma_u \sigma_x)^2`: near neighbours diffuse more, and how much more is learned.
+    u and x have separate matrices W. Scales and lengths are learned through their logarithms, so they stay positive.
+
+    Args:
+        joint: which channels of ``z`` are positions; without positions only the second factor remains.
+        width: width of the projections of u and of x each, all heads together.
+        heads, normalise, start: as for :class:`ScaledDot`.
+    """
+
+    def __init__(
+        self, joint: Joint, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
+    ) -> None:
+        super().__init__(normalise)
+        self.joint = joint
+        parts = {name: channels for name, channels in (("u", joint.pos), ("x", joint.feat)) if channels}
+        self.project = nn.ModuleDict(
+            {name: Projection(channels, width, heads=heads, start=start) for name, channels in parts.items()}
+        )
+        self.log_sigma = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})
+        self.log_length = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        coordinates = dict(zip("ux", self.joint.split(z), strict=True))
+        exponent = z.new_zeros(())
+        for name, project in self.project.items():
+            key, query = project(coordinates[name])
+            distance2 = edge_distance2(key, query, edges)
+            exponent = exponent + 2 * self.log_sigma[name] - distance2 / (2 * torch.exp(2 * self.log_length[name]))
+        return torch.exp(exponent)
+
+    def pair(self, z: Tensor) -> PairScore:
+        coordinates = dict(zip("ux", self.joint.split(z), strict=True))
+        keys, queries = [], []
+        for name, project in self.project.items():
+            key, query = project(coordinates[name])
+            inverse_length = torch.exp(-self.log_length[name])
+            keys.append(inverse_length * key)
+            queries.append(inverse_length * query)
+        scale = 2 * sum(self.log_sigma.values())
+        exponent = squared_distance(_concatenate(keys), _concatenate(queries), start=scale)
+        return replace(exponent, activation=exponential)
+
+
+class Gaussian(Paired):
+    r"""Gaussian of the joint distance, the graph's version of the bilateral kernel, eq. (6).
+
+    .. math:: a(z_i, z_j) = \mathrm{softmax}_j \Big( -\frac{d_C(u_i, u_j)^2}{2 \ell_u^2}
+        - \frac{\|x_i - x_j\|^2}{2 \ell_x^2} \Big)
+
+    Symmetric scores with two learned lengths per head. The only diffusivity that measures positions in their metric.
+
+    Args:
+        joint: which channels of ``z`` are positions.
+        metric: :math:`d_C`; Euclidean by default. For another metric, u holds the logarithm of each point at the
+            origin, so that any value of u is valid.
+        heads: number of pairs of lengths; the weights of the heads are averaged.
+        length: initial lengths of the first head; they double from each head to the next.
+        normalise: normaliser of the scores.
+    """
+
+    def __init__(
+        self,
+        joint: Joint,
+        *,
+        metric: Metric | None = None,
+        heads: int = 1,
+        length: float = 1.0,
+        normalise: Normaliser | None = None,
+    ) -> None:
+        super().__init__(normalise)
+        if heads < 1 or not length > 0:
+            raise ValueError(f"Gaussian needs `heads` at least 1 and a positive `length`; got {heads} and {length}.")
+        self.joint, self.heads, self.length = joint, heads, length
+        self.metric = Euclidean() if metric is None else metric
+        lengths = torch.tensor(float(length)).log() + torch.arange(heads) * torch.log(torch.tensor(2.0))
+        self.log_length_u = nn.Parameter(lengths.clone()) if joint.pos else None
+        self.log_length_x = nn.Parameter(lengths.clone()) if joint.feat else None
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        u, x = self.joint.split(z)
+        score = z.new_zeros(edges.num_edges, 1)
+        if self.log_length_u is not None:
+            p = self.metric.exp(torch.zeros_like(u), u)
+            distance = self.metric.distance(spread(p, edges), spread(p, edges, senders=True))
+            score = score - 0.5 * distance[:, None].square() * torch.exp(-2 * self.log_length_u)
+        if self.log_length_x is not None:
+            distance2 = edge_distance2(x[:, None], x[:, None], edges)  # (m, 1)
+            score = score - 0.5 * distance2 * torch.exp(-2 * self.log_length_x)
+        return score
+
+    def pair(self, z: Tensor) -> PairScore | None:
+        """For one head in Euclidean space; with more heads it is cheaper to compute the shared distances once."""
+        lengths = [log for log in (self.log_length_u, self.log_length_x) if log is not None]
+        if not isinstance(self.metric, Euclidean) or len(lengths[0]) > 1:
+            return None
+        widths = [width for width in (self.joint.pos, self.joint.feat) if width]
+        scale = torch.cat([torch.exp(-log).expand(width) for log, width in zip(lengths, widths, strict=True)])
+        scaled = (scale * z)[:, None]
+        return squared_distance(scaled, scaled)
+
+
+class Mixture(Diffusivity):
+    r"""A mixture of Gaussians of the sender's position relative to the receiver: the weights of MoNet.
+
+    .. math:: a(u_i, u_j) = \frac{w(u_j - u_i)}{\sum_l w(u_l - u_i)}, \qquad
+        w(e) = \sum_k \exp\Big(-\frac12 \sum_c \frac{(e_c - \mu_{kc})^2}{\sigma_{kc}^2}\Big)
+
+    MoNet's pseudo-coordinates are here the differences of positions. Each kernel has a centre, so unlike the weights of
+    :class:`Gaussian` these can depend on the direction and need not decrease with the distance.
+
+    Args:
+        joint: which channels of ``z`` are positions.
+        kernels: number of Gaussians.
+    """
+
+    def __init__(self, joint: Joint, *, kernels: int, normalise: Normaliser | None = None) -> None:
+        super().__init__(normalise)
+        if joint.pos == 0:
+            raise ValueError("Mixture needs positions, and `joint` has none: use `RandomWalk`.")
+        if kernels < 1:
+            raise ValueError(f"Mixture needs `kernels` at least 1; got {kernels}.")
+        self.joint, self.kernels = joint, kernels
+        self.mu = nn.Parameter(nn.init.xavier_uniform_(torch.empty(kernels, joint.pos)))
+        self.log_sigma = nn.Parameter(torch.zeros(kernels, joint.pos))
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        u = z[:, None, self.joint.u]  # (n, 1, d')
+        inverse_sigma = torch.exp(-self.log_sigma)
+        exponent = -0.5 * edge_distance2(inverse_sigma * (u + self.mu), inverse_sigma * u, edges)  # (m, kernels)
+        return torch.logsumexp(exponent, dim=-1, keepdim=True)
+
+
+def edge_distance2(p: Tensor, q: Tensor, edges: Edges) -> Tensor:
+    r"""Return the squared distance :math:`\|p_i - q_j\|^2` of the ends of each edge; (n, h, k) -> (m, h)."""
+    p2, q2 = p.square().sum(-1), q.square().sum(-1)
+    squared = spread(p2, edges) + spread(q2, edges, senders=True) - 2 * edge_dot(p, q, edges)
+    return squared.clamp(min=0)
+
+
+def _concatenate(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]  # avoids the copy that cat makes of one part

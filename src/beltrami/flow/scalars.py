@@ -1,0 +1,58 @@
+"""The learned scalars of a flow: the rate alpha, the source beta z(0) and the attachment to z(0)."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from beltrami.diffusivity.base import PrintedModule
+
+
+class Rate(PrintedModule):
+    r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`, initially ``start``."""
+
+    def __init__(self, start: float = 0.5) -> None:
+        super().__init__()
+        if not 0 < start < 1:
+            raise ValueError(f"Rate needs `start` strictly between 0 and 1; got {start}. For a rate of one, omit it.")
+        self.start = start
+        self.logit = nn.Parameter(torch.logit(torch.tensor(start)))
+
+    def forward(self) -> Tensor:
+        return torch.sigmoid(self.logit)
+
+
+class Source(PrintedModule):
+    r"""A learned source :math:`\beta z(0)`, initially with beta = ``start``; it counteracts oversmoothing."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        super().__init__()
+        self.start = start
+        self.beta = nn.Parameter(torch.tensor(float(start)))
+
+    def forward(self, z0: Tensor) -> Tensor:
+        return self.beta * z0
+
+
+class Attachment(PrintedModule):
+    r"""A learned attachment to the start, :math:`\lambda (z(0) - z)`, :math:`\lambda = \mathrm{softplus}(\theta)`.
+
+    Initially lambda = ``start``. Unlike a source, it is the gradient of an energy that is bounded below,
+    :math:`\tfrac\lambda2 \|z - z(0)\|^2`.
+    """
+
+    def __init__(self, start: float = 0.1) -> None:
+        super().__init__()
+        if not 0 < start < float("inf"):
+            raise ValueError(f"Attachment needs a positive, finite `start`; got {start}. For no attachment, omit it.")
+        self.start = start
+        self.theta = nn.Parameter(torch.tensor(start + math.log(-math.expm1(-start))))
+
+    def forward(self) -> Tensor:
+        return F.softplus(self.theta)
+
+
+def rate_and_source(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Return alpha and beta z(0), or None for each that is absent."""
+    return None if rate is None else rate(), None if source is None else source(z0)

@@ -1,0 +1,108 @@
+"""Stencils that reweight or select the edges of the input graph by the state."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from beltrami.errors import check_matrix
+from beltrami.graph import Edges
+from beltrami.stencil.base import Stencil
+
+LARGEST_SCORE = 2.5  # standard deviations at which `FeatureSimilarity` clips its scores
+CHUNK = 2**24  # numbers gathered at a time: 64 MiB in single precision
+
+
+@dataclass(frozen=True)
+class FeatureSimilarity(Stencil):
+    r"""The same edges, weighted by the cosine similarity of the features of their ends, relative to all edges.
+
+    .. math:: w_{ij} \propto \mu_{ij} e^{\kappa s_{ij}}, \qquad
+        s_{ij} = \frac{c_{ij} - \bar c}{\mathrm{std}\, c}, \qquad c_{ij} = \cos \angle(x_i, x_j)
+
+    where :math:`\mu` are the weights of the input graph, and s is clipped to [-2.5, 2.5]. The factors
+    :math:`e^{\kappa s}` are scaled to mean one, so that an edge still counts about as much as a loop of weight one.
+    Nothing is learned from labels, so nothing can overfit; a learned diffusivity can reweight the edges further.
+
+    Args:
+        sharpness: :math:`\kappa`; 0 leaves the weights unchanged, below 0 dissimilar ends count more.
+    """
+
+    sharpness: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not abs(self.sharpness) < float("inf"):
+            raise ValueError(f"FeatureSimilarity needs a finite `sharpness`; got {self.sharpness}.")
+
+    @torch.no_grad()
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        check_matrix(z, name="z", rows=edges.num_nodes)
+        score = _standardised(edge_cosine(z, edges)).clamp(-LARGEST_SCORE, LARGEST_SCORE)
+        factor = torch.exp(self.sharpness * score)
+        weight = factor / factor.mean() if len(factor) else factor
+        if edges.weight is not None:
+            weight = weight * edges.weight.to(weight.dtype)
+        return Edges.build(edges.edge_index, num_nodes=edges.num_nodes, weight=weight)
+
+
+@dataclass(frozen=True)
+class KeepStrongest(Stencil):
+    r"""The ``share`` of the edges with the largest diffusivity :math:`a(z_i, z_j)`, with their weights.
+
+    The edges of the whole graph are compared: a node with weak edges may lose all of them. Self-loops are always kept
+    and do not count in the share; of equal diffusivities, the first edges are kept. No gradient passes through the
+    selection.
+
+    Args:
+        share: share of the edges other than self-loops, in (0, 1]; their number is rounded up.
+        diffusivity: ``(z, edges) -> a`` (m,); usually that of the flow.
+    """
+
+    share: float
+    diffusivity: Callable[[Tensor, Edges], Tensor] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"KeepStrongest needs `share` above 0 and at most 1; got {self.share}.")
+
+    @torch.no_grad()
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        loop = edges.i == edges.j
+        others = int((~loop).sum())
+        kept = math.ceil(round(self.share * others, 6))  # in floating point, 0.07 * 100 is a little more than 7
+        if kept == others:
+            return edges
+        a = self.diffusivity(z, edges).masked_fill(loop, torch.inf)
+        selected = a.argsort(descending=True, stable=True)[: kept + edges.num_edges - others].sort().values
+        weight = None if edges.weight is None else edges.weight[selected]
+        return Edges.build(edges.edge_index[:, selected], num_nodes=edges.num_nodes, weight=weight)
+
+
+def tf_idf(x: Tensor) -> Tensor:
+    r"""Return features weighted by inverse document frequency, with rows of unit length, (n, d).
+
+    .. math:: x_{ik} \Big( 1 + \log \frac{1 + n}{1 + n_k} \Big), \qquad n_k = \#\{i : x_{ik} \ne 0\}
+
+    Words that occur in every text say little about which texts are similar.
+    """
+    frequency = (x != 0).sum(0).to(x.dtype)
+    return F.normalize(x * (1 + torch.log((1 + len(x)) / (1 + frequency))), dim=1)
+
+
+def edge_cosine(x: Tensor, edges: Edges) -> Tensor:
+    """Return the cosine similarity of the ends of each edge, (m,), in chunks: x may have thousands of columns."""
+    unit, chunk = F.normalize(x, dim=1), max(1, CHUNK // max(1, x.shape[1]))
+    parts = [(unit[i] * unit[j]).sum(1) for i, j in zip(edges.i.split(chunk), edges.j.split(chunk), strict=True)]
+    return torch.cat(parts) if parts else x.new_zeros(0)
+
+
+def _standardised(values: Tensor) -> Tensor:
+    """Return values with mean zero and standard deviation one; zeros if all are equal."""
+    if not len(values):
+        return values
+    centred = values - values.mean()
+    deviation = centred.square().mean().sqrt()
+    return centred / deviation if bool(deviation > 0) else torch.zeros_like(values)
