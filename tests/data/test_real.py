@@ -1,4 +1,4 @@
-"""The real files give the paper's table of datasets, and what PyG reads from them."""
+"""The real files give the paper's table of datasets, and the same data as PyG reads."""
 
 import shutil
 import warnings
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from beltrami.data import CATALOGUE, Dataset, make_split
-from beltrami.data.source import data_folder
+from beltrami.data.file import data_folder
 
 pytestmark = pytest.mark.data
 REAL = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]

@@ -1,4 +1,4 @@
-"""Dataset: a graph with features and classes at its nodes."""
+"""Datasets: a graph with features and classes at its nodes."""
 
 from dataclasses import dataclass, replace
 
@@ -15,11 +15,11 @@ class Dataset:
     """An undirected graph with a feature vector and a class at every node.
 
     Args:
-        name: the name it is loaded by; the ``digl`` protocol looks at it.
-        x: features, dense float32, with the values of the files.
+        name: the name it is loaded by; the ``digl`` protocol depends on it.
+        x: features, dense float32, as in the files.
         edge_index: both directions of every edge once, in lexicographic order, no self-loops; see ``undirected``.
-        y: classes, counted from 0.
-        published: the split its makers published, if they did.
+        y: classes, from 0.
+        published: the published split, if there is one.
 
     Shapes:
         ``x`` (n, d), ``edge_index`` (2, m) with m even, ``y`` (n,).
@@ -43,7 +43,7 @@ class Dataset:
                 f"got {self.y.dtype} of shape {tuple(self.y.shape)}."
             )
         if int(self.y.min()) < 0:
-            raise ValueError(f"`y` holds class {int(self.y.min())}; classes are counted from 0.")
+            raise ValueError(f"`y` holds class {int(self.y.min())}; classes start at 0.")
         if self.published is not None and self.published.num_nodes != self.num_nodes:
             raise ValueError(f"`published` splits {self.published.num_nodes} nodes; the graph has {self.num_nodes}.")
 
@@ -65,7 +65,7 @@ class Dataset:
         return int(self.y.max()) + 1
 
     def largest_component(self) -> "Dataset":
-        """The connected component with the most nodes (of several, the one with the lowest node), in the old order."""
+        """Return the largest connected component (of several, the one with the lowest node), in the old node order."""
         nodes = _largest_component(self.edge_index, num_nodes=self.num_nodes)
         if nodes.shape[0] == self.num_nodes:
             return self
@@ -86,7 +86,7 @@ class Dataset:
 
 
 def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
-    """Both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
+    """Return both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
     check_graph(edge_index, num_nodes=num_nodes)
     j, i = edge_index.long()
     j, i = j[j != i], i[j != i]
