@@ -25,7 +25,6 @@ class Facts:
 
     Args:
         title: its name in print.
-        kind: the relation that its edges stand for.
         nodes: number of nodes.
         edges: number of undirected edges; for ogbn-arxiv the directed citations, as published.
         features: width of ``x``.
@@ -33,7 +32,6 @@ class Facts:
     """
 
     title: str
-    kind: str
     nodes: int
     edges: int
     features: int
@@ -42,14 +40,14 @@ class Facts:
 
 CATALOGUE: Mapping[str, Facts] = MappingProxyType(
     {
-        "digits": Facts("Digits", "similarity", nodes=1797, edges=9929, features=64, classes=10),
-        "cora": Facts("Cora", "citation", nodes=2485, edges=5069, features=1433, classes=7),
-        "citeseer": Facts("CiteSeer", "citation", nodes=2120, edges=3679, features=3703, classes=6),
-        "pubmed": Facts("PubMed", "citation", nodes=19717, edges=44324, features=500, classes=3),
-        "coauthor-cs": Facts("Coauthor CS", "co-author", nodes=18333, edges=81894, features=6805, classes=15),
-        "computers": Facts("Computers", "co-purchase", nodes=13381, edges=245778, features=767, classes=10),
-        "photo": Facts("Photo", "co-purchase", nodes=7487, edges=119043, features=745, classes=8),
-        "ogbn-arxiv": Facts("ogbn-arxiv", "citation", nodes=169343, edges=1166243, features=128, classes=40),
+        "digits": Facts("Digits", nodes=1797, edges=9929, features=64, classes=10),
+        "cora": Facts("Cora", nodes=2485, edges=5069, features=1433, classes=7),
+        "citeseer": Facts("CiteSeer", nodes=2120, edges=3679, features=3703, classes=6),
+        "pubmed": Facts("PubMed", nodes=19717, edges=44324, features=500, classes=3),
+        "coauthor-cs": Facts("Coauthor CS", nodes=18333, edges=81894, features=6805, classes=15),
+        "computers": Facts("Computers", nodes=13381, edges=245778, features=767, classes=10),
+        "photo": Facts("Photo", nodes=7487, edges=119043, features=745, classes=8),
+        "ogbn-arxiv": Facts("ogbn-arxiv", nodes=169343, edges=1166243, features=128, classes=40),
     }
 )
 """Every dataset that ``load`` knows, by name."""

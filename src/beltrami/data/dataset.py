@@ -35,8 +35,11 @@ class Dataset:
         check_matrix(self.x, name="x")
         if self.x.dtype != torch.float32 or self.x.layout != torch.strided:
             raise ValueError(f"`x` must be dense float32; got {self.x.dtype}, {self.x.layout}. Try `x.float()`.")
-        check_graph(self.edge_index, num_nodes=self.num_nodes)
-        _check_undirected(self.edge_index, num_nodes=self.num_nodes)
+        if not torch.equal(self.edge_index, undirected(self.edge_index, num_nodes=self.num_nodes)):
+            raise ValueError(
+                "`edge_index` must list both directions of every edge once, in lexicographic order, as torch.int64 and "
+                "without self-loops: pass it through `undirected(edge_index, num_nodes=...)`."
+            )
         if self.y.dtype != torch.int64 or self.y.shape != (self.num_nodes,):
             raise ValueError(
                 f"`y` must hold one class (torch.int64) for each of {self.num_nodes} nodes; "
@@ -93,20 +96,6 @@ def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     keys = torch.cat((j * num_nodes + i, i * num_nodes + j)).sort().values
     keys = keys[torch.diff(keys, prepend=keys.new_full((1,), -1)) > 0]
     return torch.stack((keys // num_nodes, keys % num_nodes))
-
-
-def _check_undirected(edge_index: Tensor, *, num_nodes: int) -> None:
-    j, i = edge_index.long()
-    keys = j * num_nodes + i
-    sorted_once = bool((keys[1:] > keys[:-1]).all())
-    if edge_index.dtype == torch.int64 and sorted_once and not bool((j == i).any()):
-        mirrored = (i * num_nodes + j).sort().values
-        if torch.equal(mirrored, keys):
-            return
-    raise ValueError(
-        "`edge_index` must list both directions of every edge once, in lexicographic order, as torch.int64 and without "
-        "self-loops: pass it through `undirected(edge_index, num_nodes=...)`."
-    )
 
 
 def _largest_component(edge_index: Tensor, *, num_nodes: int) -> Tensor:

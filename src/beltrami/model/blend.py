@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.flow import Cost
-from beltrami.graph import Edges, SparseMatrix
+from beltrami.graph import Edges
 from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
-from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.coder import Decoder, Encoder, Matrix
 from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution
 
@@ -69,9 +69,7 @@ class BLEND(Classifier):
     def costs(self) -> Sequence[Cost]:
         return self.evolution.costs
 
-    def prepare(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Inputs:
+    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
         x = checked_matrix(x, "x", columns=self.psi.linear.in_features)
         n = x.shape[0]
         edges = checked_edges(edge_index, num_nodes=n)

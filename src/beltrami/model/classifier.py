@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from beltrami.errors import check_matrix
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.model.coder import Matrix
 from beltrami.scheme import Stats
 
 
@@ -17,9 +18,9 @@ from beltrami.scheme import Stats
 class Inputs:
     """The checked inputs of a model: features (n, f) and positions (n, p), dense or sparse, and the graph."""
 
-    x: Tensor | SparseMatrix
+    x: Matrix
     edges: Edges
-    pos: Tensor | SparseMatrix | None = None
+    pos: Matrix | None = None
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,7 @@ class Classifier(nn.Module, ABC):
         sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
-    def forward(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Tensor:
+    def forward(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Tensor:
         return self.run(self.prepare(x, edge_index, pos)).logits
 
     @property
@@ -75,9 +74,7 @@ class Classifier(nn.Module, ABC):
         return False
 
     @abstractmethod
-    def prepare(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Inputs:
+    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
         """Check and convert the inputs; do it once before a loop over :meth:`run`."""
 
     @abstractmethod
@@ -96,9 +93,7 @@ class Classifier(nn.Module, ABC):
         """Return the standard deviation of the learned edge weights relative to uniform ones; 0 if none are learned."""
 
 
-def checked_matrix(
-    x: Tensor | SparseMatrix, name: str, *, columns: int, rows: int | None = None
-) -> Tensor | SparseMatrix:
+def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
     """Return an input of a model after checking shape and values; sparse tensors become ``SparseMatrix``."""
     if isinstance(x, SparseMatrix):
         expected = (x.shape[0] if rows is None else rows, columns)

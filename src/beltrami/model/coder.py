@@ -1,10 +1,15 @@
 """Encoders phi and psi, from inputs to the flow's coordinates, and the decoder xi, from z(T) to class scores."""
 
+from typing import TypeAlias
+
 import torch
 from torch import Tensor, nn
 
 from beltrami.graph import SparseMatrix
 from beltrami.model.dropout import Dropout
+
+Matrix: TypeAlias = Tensor | SparseMatrix
+"""Values at the nodes (n, channels), dense or sparse."""
 
 
 class Encoder(nn.Module):
@@ -33,7 +38,7 @@ class Encoder(nn.Module):
         if hidden is not None:
             self.second = nn.Sequential(nn.ReLU(), Dropout(dropout), nn.Linear(hidden, out_channels))
 
-    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
+    def forward(self, x: Matrix) -> Tensor:
         if isinstance(x, SparseMatrix):  # dropping a zero changes nothing
             out = x.with_values(self.dropout(x.values)) @ self.linear.weight.t()
             out = out if self.linear.bias is None else out + self.linear.bias

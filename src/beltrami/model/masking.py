@@ -47,25 +47,38 @@ def masked(x: Tensor, seed: Tensor, calls: Tensor, *, threshold: int, scale: flo
     Shapes:
         ``x`` (...), ``seed`` and ``calls`` () -> (...).
     """
-    out: Tensor = _Masked.apply(x, seed, calls.clone(), threshold, scale, width)
-    return out
+    out: Tensor = _Masked.apply(x[None], seed[None], calls.clone()[None], threshold, scale, width)
+    return out.squeeze(0)
 
 
 class _Masked(Function):
-    """The mask of one model; it is linear in ``x``, so its derivative is the same mask."""
+    """The masks of stacked models: ``x`` (models, ...), or (1, ...) if shared -> (models, ...).
+
+    It is linear in ``x``, so its derivative is the same mask.
+    """
 
     @staticmethod
     def forward(x: Tensor, seed: Tensor, calls: Tensor, threshold: int, scale: float, width: int) -> Tensor:
-        return _launch(x[None], seed[None], calls[None], threshold, scale, width)[0]
+        out = x.new_empty(len(seed), *x.shape[1:])
+        if out.numel():
+            each, single = out.numel() // len(seed), torch.tensor(scale, dtype=torch.float32).item()
+            with torch.cuda.device_of(x):
+                _mask[(cdiv(out.numel(), BLOCK),)](
+                    x.contiguous(), seed.contiguous(), calls.contiguous(), out,
+                    each, out.numel(), width, threshold, single, scale - single, SHARED=len(x) < len(seed), B=BLOCK,
+                )  # fmt: skip
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, seed, calls, *ctx.how = inputs
+        x, seed, calls, *ctx.settings = inputs
+        ctx.shared = len(x) < len(seed)
         ctx.save_for_backward(seed, calls)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _Masked.apply(grad[0], *ctx.saved_tensors, *ctx.how), None, None, None, None, None
+        out: Tensor = _Masked.apply(grad[0], *ctx.saved_tensors, *ctx.settings)
+        return out.sum(0, keepdim=True) if ctx.shared else out, None, None, None, None, None
 
     @staticmethod
     def vmap(
@@ -74,45 +87,13 @@ class _Masked(Function):
         x: Tensor,
         seed: Tensor,
         calls: Tensor,
-        threshold: int,
-        scale: float,
-        width: int,
+        *settings: float,
     ) -> tuple[Tensor, int]:
-        x = x[None] if in_dims[0] is None else x.movedim(in_dims[0], 0)
+        """Stack the batch, of one model each, as models."""
+        x = x if in_dims[0] is None else x.movedim(in_dims[0], 0).squeeze(1)
         seed, calls = (
-            key.expand(info.batch_size) if dim is None else key
+            key.expand(info.batch_size) if dim is None else key.movedim(dim, 0).squeeze(1)
             for key, dim in zip((seed, calls), in_dims[1:3], strict=True)
         )
-        out: Tensor = _BatchMasked.apply(x, seed, calls, threshold, scale, width)
-        return out, 0
-
-
-class _BatchMasked(Function):
-    """The masks of stacked models: ``x`` (models, ...), or (1, ...) if shared -> (models, ...)."""
-
-    @staticmethod
-    def forward(x: Tensor, seed: Tensor, calls: Tensor, threshold: int, scale: float, width: int) -> Tensor:
-        return _launch(x, seed, calls, threshold, scale, width)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, seed, calls, *ctx.how = inputs
-        ctx.shared = len(x) < len(seed)
-        ctx.save_for_backward(seed, calls)
-
-    @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, ...]:
-        out: Tensor = _BatchMasked.apply(grad[0], *ctx.saved_tensors, *ctx.how)
-        return out.sum(0, keepdim=True) if ctx.shared else out, None, None, None, None, None
-
-
-def _launch(x: Tensor, seed: Tensor, calls: Tensor, threshold: int, scale: float, width: int) -> Tensor:
-    out = x.new_empty(len(seed), *x.shape[1:])
-    if out.numel():
-        each, single = out.numel() // len(seed), torch.tensor(scale, dtype=torch.float32).item()
-        with torch.cuda.device_of(x):
-            _mask[(cdiv(out.numel(), BLOCK),)](
-                x.contiguous(), seed.contiguous(), calls.contiguous(), out,
-                each, out.numel(), width, threshold, single, scale - single, SHARED=len(x) < len(seed), B=BLOCK,
-            )  # fmt: skip
-    return out
+        out: Tensor = _Masked.apply(x, seed, calls, *settings)
+        return out[:, None], 0

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
+from beltrami.model.coder import Matrix
 from beltrami.stencil import Keep, Stencil
 
 
@@ -68,7 +69,7 @@ class Layer(nn.Module, ABC):
     """
 
     @abstractmethod
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor: ...
+    def forward(self, x: Matrix, edges: Edges) -> Tensor: ...
 
 
 class Baseline(Classifier):
@@ -86,9 +87,7 @@ class Baseline(Classifier):
     def costs(self) -> Sequence[Cost]:
         return ()
 
-    def prepare(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Inputs:
+    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
         x = checked_matrix(x, "x", columns=self.architecture.features)
         n, positions = x.shape[0], self.architecture.positions
         edges = checked_edges(edge_index, num_nodes=n)
@@ -125,14 +124,14 @@ class DiscreteBaseline(Baseline):
         return logits.expand(len(ts), *logits.shape)
 
 
-def concatenate(x: Tensor | SparseMatrix, pos: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+def concatenate(x: Matrix, pos: Matrix) -> Matrix:
     """Concatenate features (n, f) and positions (n, p) to (n, f + p), sparse if one of them is."""
     if isinstance(x, Tensor) and isinstance(pos, Tensor):
         return torch.cat((x, pos), dim=1)
     return SparseMatrix.of(torch.cat((_to_coo(x), _to_coo(pos)), dim=1))
 
 
-def _to_coo(x: Tensor | SparseMatrix) -> Tensor:
+def _to_coo(x: Matrix) -> Tensor:
     if isinstance(x, SparseMatrix):
         x = torch.sparse_coo_tensor(torch.stack((x.rows.row, x.rows.index)).long(), x.values, x.shape)
     coo: Tensor = x.to_sparse_coo()

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from beltrami.flow.base import VectorField
-from beltrami.graph import Edges, SparseMatrix, aggregate
+from beltrami.graph import Edges, aggregate
 from beltrami.model.baseline.base import Architecture, Baseline, Layer
 from beltrami.model.baseline.edge_weights import symmetric_weights
 from beltrami.model.baseline.layered import GCNLayer
 from beltrami.model.classifier import Inputs, Output
-from beltrami.model.coder import Decoder, Encoder
+from beltrami.model.coder import Decoder, Encoder, Matrix
 from beltrami.scheme import Solution, TimeStepping, solve
 
 ALPHA = 0.95  # initial value of CGNN's alpha and scales m
@@ -113,7 +113,7 @@ class NodewiseLayer(Layer):
         super().__init__()
         self.coder = coder
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         out: Tensor = self.coder(x)
         return out
 
@@ -192,7 +192,7 @@ class ReLULayer(Layer):
         super().__init__()
         self.layer = layer
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         return F.relu(self.layer(x, edges))
 
 

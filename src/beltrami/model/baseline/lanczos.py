@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Both, Edges, SparseMatrix, aggregate, squared_distance
+from beltrami.graph import Both, Edges, aggregate, squared_distance
 from beltrami.graph.edges import check_undirected
 from beltrami.model.baseline.base import Architecture, DiscreteBaseline
 from beltrami.model.baseline.edge_weights import cached_per_graph, symmetric_weights
 from beltrami.model.classifier import Inputs
-from beltrami.model.coder import Encoder
+from beltrami.model.coder import Encoder, Matrix
 
 SHORT = (1, 2, 5, 7)  # powers of A computed as products
 LONG = (10, 20, 30)  # powers of A computed in the Krylov space, inputs of as many filters
@@ -121,14 +121,14 @@ class GraphMatrix(nn.Module, ABC):
     """A symmetric matrix A on the edges."""
 
     @abstractmethod
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges, *, steps: int) -> KrylovSpace:
+    def forward(self, x: Matrix, edges: Edges, *, steps: int) -> KrylovSpace:
         """Return A with its Krylov space of dimension ``steps``."""
 
 
 class NormalisedAdjacency(GraphMatrix):
     """The matrix of GCN; its Krylov space is computed once for a graph."""
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges, *, steps: int) -> KrylovSpace:
+    def forward(self, x: Matrix, edges: Edges, *, steps: int) -> KrylovSpace:
         return _fixed_space(edges, x.dtype, steps)
 
 
@@ -140,7 +140,7 @@ class LearnedSimilarity(GraphMatrix):
         self.project = Encoder(channels, SIMILARITY_WIDTH, bias=False)
         xavier(self.project.linear.weight)
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges, *, steps: int) -> KrylovSpace:
+    def forward(self, x: Matrix, edges: Edges, *, steps: int) -> KrylovSpace:
         p = self.project(x)[:, None]
         a = Both()(squared_distance(p, p).score(edges), edges)[:, 0]
         return lanczos(a, edges, _start(edges, x.dtype), steps=steps)
@@ -161,7 +161,7 @@ class LanczosLayer(nn.Module):
         for weight in self.project.linear.weight.detach().chunk(parts):
             xavier(weight)
 
-    def forward(self, x: Tensor | SparseMatrix, krylov: KrylovSpace, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, krylov: KrylovSpace, edges: Edges) -> Tensor:
         parts = self.project(x).unflatten(-1, (len(SHORT) + len(LONG), -1)).unbind(1)
         short = self._powers(parts[: len(SHORT)], krylov.a, edges)
         projected = torch.stack([krylov.q.t() @ part for part in parts[len(SHORT) :]])  # (filters, k, out)

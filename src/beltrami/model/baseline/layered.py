@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from beltrami.diffusivity import xavier
-from beltrami.graph import Edges, Rows, SparseMatrix, aggregate, spread
+from beltrami.graph import Edges, Rows, aggregate, spread
 from beltrami.model.baseline.base import Architecture, DiscreteBaseline, Layer
 from beltrami.model.baseline.edge_weights import degree_coordinates, mean_weights, symmetric_weights
 from beltrami.model.classifier import Inputs
-from beltrami.model.coder import Encoder
+from beltrami.model.coder import Encoder, Matrix
 from beltrami.model.dropout import Dropout
 
 NEGATIVE_SLOPE = 0.2  # of GAT's LeakyReLU
@@ -22,7 +22,7 @@ class AttentiveLayer(Layer):
     """A layer with learned edge weights."""
 
     @abstractmethod
-    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def relative_weights(self, x: Matrix, edges: Edges) -> Tensor:
         """Return the learned weights, each divided by its value for uniform attention, (m, h)."""
 
 
@@ -71,7 +71,7 @@ class GCNLayer(Layer):
         self.bias = nn.Parameter(torch.zeros(out_channels))
         xavier(self.project.linear.weight)
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         projected = self.project(x)
         return aggregate(symmetric_weights(edges, projected.dtype), projected, edges) + self.bias
 
@@ -114,16 +114,16 @@ class GATLayer(AttentiveLayer):
         for weight in (self.project.linear.weight, self.receiver, self.sender):
             xavier(weight)
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         projected = self._projected(x)
         out = aggregate(self.dropout(self._weights(projected, edges)), projected, edges)  # (n, h, k)
         return (out.mean(1) if self.average else out.flatten(1)) + self.bias
 
-    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def relative_weights(self, x: Matrix, edges: Edges) -> Tensor:
         projected = self._projected(x)
         return self._weights(projected, edges) / mean_weights(edges, projected.dtype)[:, None]
 
-    def _projected(self, x: Tensor | SparseMatrix) -> Tensor:
+    def _projected(self, x: Matrix) -> Tensor:
         return self.project(x).unflatten(-1, (self.heads, -1))  # type: ignore[no-any-return]
 
     def _weights(self, projected: Tensor, edges: Edges) -> Tensor:
@@ -154,13 +154,13 @@ class MoNetLayer(AttentiveLayer):
             xavier(weight)
         nn.init.ones_(self.sigma)
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         projected = self.project(x).unflatten(-1, (1 + len(self.mu), -1))  # (n, 1 + kernels, k)
         weights = self._gaussians(edges, projected.dtype) * mean_weights(edges, projected.dtype)[:, None]
         out: Tensor = projected[:, 0] + aggregate(weights, projected[:, 1:], edges).sum(1) + self.bias
         return out
 
-    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def relative_weights(self, x: Matrix, edges: Edges) -> Tensor:
         weights = self._gaussians(edges, x.dtype)
         return weights / weights.mean(0)
 
@@ -183,7 +183,7 @@ class SAGEMeanLayer(Layer):
         for weight in self.project.linear.weight.detach().chunk(2):
             xavier(weight)
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         neighbours, own = self.project(x).chunk(2, dim=-1)
         out: Tensor = own + aggregate(mean_weights(edges, neighbours.dtype), neighbours, edges) + self.bias
         return out
@@ -204,7 +204,7 @@ class SAGEMaxPoolLayer(Layer):
         for weight in (*self.project.linear.weight.detach().split(self.widths), self.mix.weight):
             xavier(weight)
 
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
         values, own = self.project(x).split(self.widths, dim=-1)
         values = torch.relu(values + self.shift)
         sent = values.index_select(0, edges.j)
