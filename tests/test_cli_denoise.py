@@ -82,11 +82,11 @@ def test_quality_is_printed_for_a_clean_image(denoise: Beltrami) -> None:
     before, clean = save("in.png"), save("clean.png", seed=-1)
     outcome = denoise("in.png", "out.png", "--clean", "clean.png")
     after = read_image(Path("out.png"))
-    told = re.search(r"PSNR +([\d.]+) -> ([\d.]+) dB", outcome.out)
-    assert told is not None
-    assert float(told[1]) == pytest.approx(psnr(before.x, clean.x), abs=0.006)
-    assert float(told[2]) == pytest.approx(psnr(after.x, clean.x), abs=0.02)  # printed before rounding to 8 bits
-    assert float(told[2]) > float(told[1]) + 5
+    printed = re.search(r"PSNR +([\d.]+) -> ([\d.]+) dB", outcome.out)
+    assert printed is not None
+    assert float(printed[1]) == pytest.approx(psnr(before.x, clean.x), abs=0.006)
+    assert float(printed[2]) == pytest.approx(psnr(after.x, clean.x), abs=0.02)  # printed before rounding to 8 bits
+    assert float(printed[2]) > float(printed[1]) + 5
     assert re.search(r"SSIM +0\.\d+ -> 0\.\d+", outcome.out)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from beltrami.data import CATALOGUE, Availability, available, load, read_digits
-from beltrami.data.catalogue import SOURCES, Source
+from beltrami.data.catalogue import SOURCES, DatasetSource
 from beltrami.data.download import Remote
 from beltrami.data.file import cache_folder, data_folder
 from beltrami.errors import DataError, UnknownName
@@ -14,8 +14,8 @@ NOWHERE = "http://127.0.0.1:1/a.txt"
 PATH = "A/raw/a.txt"
 
 
-def source_of(*remotes: Remote) -> Source:
-    return Source(remotes, lambda root: read_digits())
+def source_of(*remotes: Remote) -> DatasetSource:
+    return DatasetSource(remotes, lambda root: read_digits())
 
 
 def put(root: Path, text: str) -> None:

@@ -38,10 +38,10 @@ def test_psnr_and_ssim_agree_with_scikit_image() -> None:
     x = clean + 0.2 * (noise(3, 24, 31, seed=1) - 0.5)
     a, b = clean.permute(1, 2, 0).numpy(), x.permute(1, 2, 0).numpy()
     assert psnr(x, clean) == pytest.approx(metrics.peak_signal_noise_ratio(a, b, data_range=1.0))
-    theirs = metrics.structural_similarity(
+    expected = metrics.structural_similarity(
         a, b, data_range=1.0, channel_axis=-1, gaussian_weights=True, sigma=1.5, use_sample_covariance=False
     )
-    assert ssim(x, clean) == pytest.approx(theirs, abs=1e-9)
+    assert ssim(x, clean) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("sigma", [0.02, 0.1])

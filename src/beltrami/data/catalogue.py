@@ -68,7 +68,7 @@ class Availability(StrEnum):
 
 
 @dataclass(frozen=True)
-class Source:
+class DatasetSource:
     """The published files of a dataset, and the function that reads them.
 
     Args:
@@ -126,34 +126,34 @@ def available(name: str) -> Availability:
     return _source(name).availability()
 
 
-def _source(name: str) -> Source:
+def _source(name: str) -> DatasetSource:
     if name not in SOURCES:
         raise UnknownName("dataset", name, SOURCES)
     return SOURCES[name]
 
 
-def _planetoid(name: str) -> Source:
+def _planetoid(name: str) -> DatasetSource:
     folder, digests = f"{CATALOGUE[name].title}/raw", planetoid.FILE_DIGESTS
     files = [f"ind.{name}.{part}" for part in planetoid.PARTS]
     remotes = [Remote(f"{PLANETOID_URL}/{file}", path=f"{folder}/{file}", digest=digests[file]) for file in files]
-    return Source(remotes, lambda root: planetoid.read_planetoid(root / folder, name=name, digests=digests))
+    return DatasetSource(remotes, lambda root: planetoid.read_planetoid(root / folder, name=name, digests=digests))
 
 
-def _npz(name: str, path: str, digest: str) -> Source:
+def _npz(name: str, path: str, digest: str) -> DatasetSource:
     remote = Remote(f"{NPZ_URL}/{path.rsplit('/', 1)[-1]}", path=path, digest=digest, measure=npz_digest)
-    return Source([remote], lambda root: read_npz(root / path, name=name, digest=digest))
+    return DatasetSource([remote], lambda root: read_npz(root / path, name=name, digest=digest))
 
 
-def _arxiv(name: str) -> Source:
+def _arxiv(name: str) -> DatasetSource:
     facts = CATALOGUE[name]
     sizes = (facts.nodes, facts.edges, facts.features, facts.classes)
     remote = Remote(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
-    return Source([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
+    return DatasetSource([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
 
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
+SOURCES: Mapping[str, DatasetSource] = MappingProxyType(
     {
-        "digits": Source([], lambda root: read_digits()),
+        "digits": DatasetSource([], lambda root: read_digits()),
         "cora": _planetoid("cora"),
         "citeseer": _planetoid("citeseer"),
         "pubmed": _planetoid("pubmed"),

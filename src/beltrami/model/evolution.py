@@ -84,7 +84,7 @@ class Evolution(nn.Module):
         if not 0 < time < float("inf"):
             raise ValueError(f"Evolution needs a positive, finite terminal `time`; got {time}.")
         if remesh is not None and not 0 < remesh < float("inf"):
-            raise ValueError(f"Evolution needs a positive `remesh`, or None for a fixed graph; got {remesh}.")
+            raise ValueError(f"Evolution needs a positive `remesh`; got {remesh}. Use None for a fixed graph.")
         self.flow, self.scheme, self.time, self.remesh = flow, scheme, time, remesh
         self.stencil = Keep() if stencil is None else stencil
         self.costs = tuple(costs)

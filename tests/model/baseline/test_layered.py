@@ -128,9 +128,9 @@ def test_gcn_layer_agrees_with_pyg() -> None:
     edges = crooked().with_loops(1.0)
     (x, edge_index), conv = both(edges), layer("gcn")
     assert isinstance(conv, GCNLayer)
-    theirs = GCNConv(IN, OUT, add_self_loops=False).double()
-    theirs.lin.weight.data, theirs.bias.data = conv.project.linear.weight.data, conv.bias.data
-    torch.testing.assert_close(conv(x, edges), theirs(x, edge_index))
+    pyg = GCNConv(IN, OUT, add_self_loops=False).double()
+    pyg.lin.weight.data, pyg.bias.data = conv.project.linear.weight.data, conv.bias.data
+    torch.testing.assert_close(conv(x, edges), pyg(x, edge_index))
 
 
 @pytest.mark.parametrize("name", ["gat", "gat averaged"])
@@ -139,42 +139,42 @@ def test_gat_layer_agrees_with_pyg(name: str) -> None:
     (x, edge_index), att = both(edges), layer(name)
     assert isinstance(att, GATLayer)
     width = att.receiver.shape[1]
-    theirs = GATConv(IN, width, heads=att.heads, concat=not att.average, add_self_loops=False).double()
-    theirs.lin.weight.data, theirs.bias.data = att.project.linear.weight.data, att.bias.data
-    theirs.att_src.data, theirs.att_dst.data = att.sender.data[None], att.receiver.data[None]
-    torch.testing.assert_close(att(x, edges), theirs(x, edge_index))
+    pyg = GATConv(IN, width, heads=att.heads, concat=not att.average, add_self_loops=False).double()
+    pyg.lin.weight.data, pyg.bias.data = att.project.linear.weight.data, att.bias.data
+    pyg.att_src.data, pyg.att_dst.data = att.sender.data[None], att.receiver.data[None]
+    torch.testing.assert_close(att(x, edges), pyg(x, edge_index))
 
 
 def test_sage_mean_layer_agrees_with_pyg() -> None:
     (x, edge_index), sage = both(ragged()), layer("mean")
     assert isinstance(sage, SAGEMeanLayer)
-    theirs = SAGEConv(IN, OUT).double()
-    theirs.lin_l.weight.data, theirs.lin_r.weight.data = sage.project.linear.weight.data.chunk(2)
-    theirs.lin_l.bias.data = sage.bias.data
-    torch.testing.assert_close(sage(x, ragged()), theirs(x, edge_index))
+    pyg = SAGEConv(IN, OUT).double()
+    pyg.lin_l.weight.data, pyg.lin_r.weight.data = sage.project.linear.weight.data.chunk(2)
+    pyg.lin_l.bias.data = sage.bias.data
+    torch.testing.assert_close(sage(x, ragged()), pyg(x, edge_index))
 
 
 def test_sage_maxpool_layer_agrees_with_pyg() -> None:
     (x, edge_index), sage = both(ragged()), SAGEMaxPoolLayer(IN, OUT, pooled=IN).double()
-    theirs = SAGEConv(IN, OUT, aggr="max", project=True).double()
-    theirs.lin.weight.data, theirs.lin_r.weight.data = sage.project.linear.weight.data.split([IN, OUT])
-    theirs.lin.bias.data = sage.shift.data
-    theirs.lin_l.weight.data, theirs.lin_l.bias.data = sage.mix.weight.data, sage.mix.bias.data
-    torch.testing.assert_close(sage(x, ragged()), theirs(x, edge_index))
+    pyg = SAGEConv(IN, OUT, aggr="max", project=True).double()
+    pyg.lin.weight.data, pyg.lin_r.weight.data = sage.project.linear.weight.data.split([IN, OUT])
+    pyg.lin.bias.data = sage.shift.data
+    pyg.lin_l.weight.data, pyg.lin_l.bias.data = sage.mix.weight.data, sage.mix.bias.data
+    torch.testing.assert_close(sage(x, ragged()), pyg(x, edge_index))
 
 
 def test_monet_layer_agrees_with_pyg() -> None:
     edges = ragged()
     (x, edge_index), net = both(edges), layer("monet")
     assert isinstance(net, MoNetLayer)
-    theirs = GMMConv(IN, OUT, dim=2, kernel_size=3).double()
-    theirs.root.weight.data, theirs.g.data = (
+    pyg = GMMConv(IN, OUT, dim=2, kernel_size=3).double()
+    pyg.root.weight.data, pyg.g.data = (
         net.project.linear.weight.data[:OUT],
         net.project.linear.weight.data[OUT:].T,
     )
-    theirs.mu.data, theirs.sigma.data, theirs.bias.data = net.mu.data, net.sigma.data, net.bias.data
+    pyg.mu.data, pyg.sigma.data, pyg.bias.data = net.mu.data, net.sigma.data, net.bias.data
     coordinates = torch.tanh(net.coordinates(degree_coordinates(edges, torch.float64)))
-    torch.testing.assert_close(net(x, edges), theirs(x, edge_index, coordinates))
+    torch.testing.assert_close(net(x, edges), pyg(x, edge_index, coordinates))
 
 
 @every_layer
