@@ -109,6 +109,7 @@ def test_steppings_converge_to_the_unfrozen_flow_at_first_order(stepping: Steppi
         assert coarse / fine == pytest.approx(2.0, abs=0.3)
 
 
+@pytest.mark.slow
 def test_flow_is_solved_by_the_library_schemes() -> None:
     x, flow = blurred(1, 6, 6), LaplaceBeltrami(Surface(4.0))
     exact = solve(flow, x, [0.0, 0.5], Scheme(Dopri5(), PID(1e-9, 1e-11))).ys[-1]
