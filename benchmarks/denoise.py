@@ -1,7 +1,7 @@
-"""What the Beltrami flow makes of noisy images, beside filters of scikit-image; every method at its best settings.
+"""Compare the Beltrami flow with scikit-image's filters on noisy images, every method at its best settings.
 
 python benchmarks/denoise.py            measure, into results/image/denoise.json
-python benchmarks/denoise.py --speed    measure the command line's speed again, on a machine with nothing else to do
+python benchmarks/denoise.py --speed    measure the speed of the command line again, on an idle machine
 python benchmarks/denoise.py --write    put the tables into docs/images.md
 """
 
@@ -48,13 +48,13 @@ ROOT = Path(__file__).parents[1]
 OUT, PAGE = ROOT / "results" / "image" / "denoise.json", ROOT / "docs" / "images.md"
 IMAGES = ("camera", "coins", "astronaut")  # all three come inside scikit-image
 SIGMA, SEED = 0.1, 0
-HOLD = 0.5  # how long the flows hold their metric in the search
+HOLD = 0.5  # time for which the flows freeze their metric in the search
 ALPHAS, PATCHES = (7.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0), (1, 3, 5, 7)
 Array = NDArray[np.float64]
 
 
 class Trial(NamedTuple):
-    """A method with its settings, and what it made of the image."""
+    """The result of a method at some settings."""
 
     method: str
     settings: dict[str, float]
@@ -84,7 +84,7 @@ def save(result: dict[str, Any]) -> None:
 
 
 def measure(name: str) -> list[dict[str, Any]]:
-    """A row a method, on one image."""
+    """Return one row per method for one image."""
     from skimage import data
 
     torch.set_grad_enabled(False)
@@ -93,9 +93,9 @@ def measure(name: str) -> list[dict[str, Any]]:
     clean = np.atleast_3d(getattr(data, name)().astype(np.float64) / 255)
     noisy = clean + SIGMA * np.random.default_rng(SEED).standard_normal(clean.shape)
     truth, x = tensor(clean), tensor(noisy)
-    searches = [[Trial("noisy", {}, x, 0.0)], *(filtered(noisy, *rival) for rival in rivals())]
-    searches += [flowing(x, kind) for kind in (LaplaceBeltrami, InverseMetric, Projected)]
-    for trials in (*searches, [as_it_comes(x)]):
+    searches = [[Trial("noisy", {}, x, 0.0)], *(filter_trials(noisy, *each) for each in filters())]
+    searches += [flow_trials(x, kind) for kind in (LaplaceBeltrami, InverseMetric, Projected)]
+    for trials in (*searches, [default_trial(x)]):
         best = max(((psnr(t.y.clamp(0, 1), truth), t) for t in trials), key=lambda pair: pair[0])
         row = {"image": name, "method": best[1].method, "settings": best[1].settings, "psnr": round(best[0], 3)}
         row |= {"ssim": round(ssim(best[1].y.clamp(0, 1), truth), 4), "seconds": round(best[1].seconds, 2)}
@@ -104,36 +104,38 @@ def measure(name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def filtered(x: Array, method: str, run: Callable[..., Array], settings: list[dict[str, float]]) -> Iterator[Trial]:
-    """What somebody's filter makes of the image at all of its settings."""
+def filter_trials(
+    x: Array, method: str, run: Callable[..., Array], settings: list[dict[str, float]]
+) -> Iterator[Trial]:
+    """Yield a filter's results at all of its settings."""
     for chosen in settings:
-        began = time.perf_counter()
+        start = time.perf_counter()
         y = np.atleast_3d(run(x, **chosen))
-        yield Trial(method, chosen, tensor(y), time.perf_counter() - began)
+        yield Trial(method, chosen, tensor(y), time.perf_counter() - start)
 
 
-def flowing(x: Tensor, kind: type[LaplaceBeltrami | InverseMetric | Projected]) -> Iterator[Trial]:
-    """What a flow makes of the image for every surface and at every time, until nothing of the noise is left."""
+def flow_trials(x: Tensor, kind: type[LaplaceBeltrami | InverseMetric | Projected]) -> Iterator[Trial]:
+    """Yield a flow's results for every surface and time, until the noise is gone."""
     for alpha, patch in product(ALPHAS, PATCHES):
         flow: ImageFlow = kind(Surface(alpha, patch))
-        y, began, steps = x, time.perf_counter(), round(min(20.0, 2.0 + 0.005 * alpha**2 * len(x)) / HOLD)
+        y, start, steps = x, time.perf_counter(), round(min(20.0, 2.0 + 0.005 * alpha**2 * len(x)) / HOLD)
         for k in range(1, steps + 1):
             y = evolve(y, flow, time=HOLD, stepping=Explicit(HOLD))
             settings = {"alpha": alpha, "patch": patch, "time": k * HOLD, "hold": HOLD}
-            yield Trial(type(flow).__name__, settings, y, time.perf_counter() - began)
+            yield Trial(type(flow).__name__, settings, y, time.perf_counter() - start)
 
 
-def as_it_comes(x: Tensor) -> Trial:
-    """What `beltrami denoise` does, which has no clean image to look at."""
-    began = time.perf_counter()
+def default_trial(x: Tensor) -> Trial:
+    """Return the result of `beltrami denoise` at its default settings, chosen without a clean image."""
+    start = time.perf_counter()
     surface = Surface(matched_alpha(x), 5)
     y = evolve(x, LaplaceBeltrami(surface), time=6.0, stepping=Explicit())
     settings = {"alpha": round(surface.alpha, 2), "patch": 5, "time": 6.0, "hold": 1.0}
-    return Trial("LaplaceBeltrami, no search", settings, y, time.perf_counter() - began)
+    return Trial("LaplaceBeltrami, no search", settings, y, time.perf_counter() - start)
 
 
-def rivals() -> list[tuple[str, Callable[..., Array], list[dict[str, float]]]]:
-    """Filters that are not flows, with the settings among which the best is looked for."""
+def filters() -> list[tuple[str, Callable[..., Array], list[dict[str, float]]]]:
+    """Return the filters that are not flows, each with the settings to search."""
     from skimage.restoration import denoise_nl_means, denoise_tv_chambolle
 
     def gaussian(x: Array, sigma: float) -> Array:
@@ -142,26 +144,26 @@ def rivals() -> list[tuple[str, Callable[..., Array], list[dict[str, float]]]]:
     def tv(x: Array, weight: float) -> Array:
         return np.asarray(denoise_tv_chambolle(x, weight=weight, eps=1e-5, max_num_iter=500, channel_axis=-1))
 
-    def means(x: Array, h: float, patch_size: int) -> Array:
+    def non_local_means(x: Array, h: float, patch_size: int) -> Array:
         options = {"patch_size": patch_size, "patch_distance": 7, "fast_mode": True, "sigma": SIGMA}
         return np.asarray(denoise_nl_means(x, h=h, channel_axis=-1, **options))
 
-    def ours(x: Array, colour: float, plane: float) -> Array:
+    def eq6_bilateral(x: Array, colour: float, plane: float) -> Array:
         y = bilateral(tensor(x), time=plane**2 / 2, alpha=plane / colour, radius=int(3 * plane))
         return y.permute(1, 2, 0).double().numpy()
 
     colours, planes = (0.04, 0.06, 0.08, 0.15, 0.2, 0.3, 0.4), (1.0, 1.5, 2.0, 2.5)
     return [
         ("Gaussian", gaussian, grid(sigma=(0.7, 0.8, 0.9, 1.0, 1.1, 1.2))),
-        ("bilateral, scikit-image", theirs, grid(colour=colours, plane=planes)),
-        ("bilateral, eq. (6)", ours, grid(colour=colours, plane=planes)),
+        ("bilateral, scikit-image", scikit_bilateral, grid(colour=colours, plane=planes)),
+        ("bilateral, eq. (6)", eq6_bilateral, grid(colour=colours, plane=planes)),
         ("total variation", tv, grid(weight=(0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12))),
-        ("non-local means", means, grid(h=(0.04, 0.05, 0.06, 0.07, 0.08), patch_size=(3, 5, 7))),
+        ("non-local means", non_local_means, grid(h=(0.04, 0.05, 0.06, 0.07, 0.08), patch_size=(3, 5, 7))),
     ]
 
 
-def theirs(x: Array, colour: float, plane: float) -> Array:
-    """scikit-image's bilateral filter. Its table of colours begins at 0: lifted by one, none is lost."""
+def scikit_bilateral(x: Array, colour: float, plane: float) -> Array:
+    """Apply scikit-image's bilateral filter; its colour table starts at 0, so values are shifted by one."""
     from skimage.restoration import denoise_bilateral
 
     options = {"sigma_color": colour, "sigma_spatial": plane, "bins": 100_000, "mode": "symmetric"}
@@ -170,17 +172,17 @@ def theirs(x: Array, colour: float, plane: float) -> Array:
 
 
 def impulse() -> dict[str, list[float]]:
-    """What both bilateral filters make of the middle of one pixel's row, colours counting for nothing: a Gaussian."""
+    """Return both bilateral filters' responses to one bright pixel, colours ignored; a Gaussian is expected."""
     x = np.full((15, 15, 1), 0.5)
     x[7, 7] = 0.6
-    one = np.atleast_3d(theirs(x, 100.0, 1.0))[7, 4:11, 0]
+    one = np.atleast_3d(scikit_bilateral(x, 100.0, 1.0))[7, 4:11, 0]
     other = bilateral(tensor(x), time=0.5, alpha=0.01, radius=3)[0, 7, 4:11].double().numpy()
     made = {"bilateral, scikit-image": one, "bilateral, eq. (6)": other}
     return {name: [round(float(value), 4) for value in (row - 0.5) / 0.1] for name, row in made.items()}
 
 
 def megapixel() -> dict[str, Any]:
-    """The command line on a colour image of 1024 x 1024 pixels, the whole process, on one thread and on two."""
+    """Time the whole process of the command line on a 1024 x 1024 colour image, on one thread and on two."""
     from PIL import Image
     from skimage import data
 
@@ -192,10 +194,10 @@ def megapixel() -> dict[str, Any]:
         Image.fromarray(np.rint(255 * noisy.clip(0, 1)).astype(np.uint8)).save(source)
         for threads in (1, 2, 1, 2):
             environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             command = [sys.executable, "-m", "beltrami", "denoise", str(source), str(out)]
             subprocess.run(command, env=environment, check=True, capture_output=True)
-            seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
             used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             took = {"threads": threads, "seconds": round(seconds, 2), "cpu_seconds": round(used, 2)}
             runs.append({**took, "load": round(os.getloadavg()[0], 1)})
@@ -212,7 +214,7 @@ def tensor(x: Array) -> Tensor:
 
 
 def tables() -> tuple[str, str]:
-    """PSNR and SSIM of every method on every image, and the settings that did it."""
+    """Return two tables: PSNR and SSIM of every method on every image, and the settings used."""
     rows = json.loads(OUT.read_text())["rows"]
     methods = list(dict.fromkeys(row["method"] for row in rows))
     found = {(row["method"], row["image"]): row for row in rows}

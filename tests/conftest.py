@@ -12,7 +12,7 @@ import pytest
 import torch
 from shell import Beltrami, Outcome
 
-from beltrami.data import Dataset, Place, available, load, undirected
+from beltrami.data import Availability, Dataset, available, load, undirected
 from beltrami.graph import ops, row_chunks
 from beltrami.scheme.exponential import linear_combination
 
@@ -97,7 +97,7 @@ def real() -> Callable[[str], Dataset]:
     def load_or_skip(name: str) -> Dataset:
         if not os.environ.get("BELTRAMI_DATA"):
             pytest.skip("BELTRAMI_DATA is not set")
-        if available(name) is not Place.FOLDER:
+        if available(name) is not Availability.FOLDER:
             pytest.skip(f"the folder in BELTRAMI_DATA lacks {name}")
         return load(name)
 

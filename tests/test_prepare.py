@@ -13,7 +13,7 @@ from checks import pairs
 
 from beltrami.config import RunConfig, check_settings, load_recipe, override, resolve_files
 from beltrami.data import read_digits
-from beltrami.data.store import POSITIONS, Made, load_positions, load_stencil, save_positions
+from beltrami.data.store import POSITIONS, Provenance, load_positions, load_stencil, save_positions
 from beltrami.errors import DataError, UnknownName
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, SparseMatrix
@@ -85,7 +85,7 @@ def test_neighbours_are_those_of_the_features_or_of_the_positions(tmp_path: Path
 def test_positions_in_the_ball_keep_their_geometry(tmp_path: Path, edges: Edges) -> None:
     u, ball = tmp_path / "u", PoincareBall()
     points = ball.exp_origin(torch.randn(1797, 2, generator=torch.Generator().manual_seed(0)))
-    save_positions(u, points, edges, Made(POSITIONS, "digits", "largest", "by hand", space_of(Hyperbolic(2))))
+    save_positions(u, points, edges, Provenance(POSITIONS, "digits", "largest", "by hand", space_of(Hyperbolic(2))))
     problem = load_problem(digits(f"position.file={u}"))
     assert isinstance(problem.pos, torch.Tensor)
     torch.testing.assert_close(problem.pos, ball.log_origin(points))

@@ -1,6 +1,6 @@
 """Beltrami neural diffusion on graphs: a flow on a stencil by a scheme.
 
-The names below are loaded when first used, so that ``import beltrami`` costs nothing by itself.
+The names below are imported on first use, so that ``import beltrami`` is fast.
 """
 
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_EXPORTS = {
     "joint": ("Joint",),
     "errors": ("DataError", "SolverError", "UnknownName"),
     "geometry": ("Metric", "Euclidean", "PoincareBall"),
@@ -93,15 +93,15 @@ _HOMES = {
     "data": ("Dataset", "Split", "load", "make_split"),
     "train": ("Training", "TimeGrid", "RunResult", "fit"),
 }
-_HOME = {name: room for room, names in _HOMES.items() for name in names}
+_PACKAGE = {name: package for package, names in _EXPORTS.items() for name in names}
 
-__all__ = ["__version__", *_HOME]
+__all__ = ["__version__", *_PACKAGE]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _PACKAGE:
         raise AttributeError(f"module 'beltrami' has no attribute {name!r}")
-    return getattr(import_module(f"beltrami.{_HOME[name]}"), name)
+    return getattr(import_module(f"beltrami.{_PACKAGE[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -13,12 +13,12 @@ from beltrami.config.build_stencil import LOOKING, STENCILS, build_stencil
 from beltrami.config.parse import override
 from beltrami.config.spec import PositionConfig, RunConfig, StencilConfig
 from beltrami.data import CATALOGUE, Dataset, Progress
-from beltrami.data.position import cached, is_cached
+from beltrami.data.cache import cached_positions, positions_are_cached
 from beltrami.data.store import (
     BALL,
     POSITIONS,
     STENCIL,
-    Made,
+    Provenance,
     load_positions,
     read_header,
     save_positions,
@@ -77,11 +77,11 @@ def encode(
         raise ValueError("`encode` needs an encoding; got none.")
     edges = _graph(read_dataset(dataset, component=component, progress=progress)).to(device)
     start = time.perf_counter()
-    known = is_cached(encoding, edges, seed=config.seed)
-    positions = cached(encoding, edges, seed=config.seed)
+    known = positions_are_cached(encoding, edges, seed=config.seed)
+    positions = cached_positions(encoding, edges, seed=config.seed)
     seconds = time.perf_counter() - start
     by = json.dumps({"encoding": encoding.describe(), "seed": config.seed})
-    save_positions(path, positions, edges, Made(POSITIONS, dataset, component, by, space_of(encoding)))
+    save_positions(path, positions, edges, Provenance(POSITIONS, dataset, component, by, space_of(encoding)))
     return Encoded(positions, seconds, known)
 
 
@@ -134,7 +134,7 @@ def rewire(
     mesh = build_stencil(config, joint, ball=ball)(z.to(device), edges.to(device)).to("cpu")
     seconds = time.perf_counter() - start
     by = json.dumps({"stencil": asdict(config), "positions": None if header is None else header.digest})
-    save_stencil(path, mesh, edges, Made(STENCIL, dataset, component, by))
+    save_stencil(path, mesh, edges, Provenance(STENCIL, dataset, component, by))
     return Rewired(Rewiring.of(edges, mesh, data.y), seconds)
 
 

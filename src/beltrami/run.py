@@ -14,8 +14,7 @@ from beltrami.config.parse import read_config
 from beltrami.config.search_count import search_count
 from beltrami.config.spec import PositionConfig, RunConfig, StencilConfig
 from beltrami.data import Dataset, Progress, Split, load, make_split
-from beltrami.data.mesh import kept
-from beltrami.data.position import cached
+from beltrami.data.cache import cached_positions, cached_stencil
 from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
 from beltrami.errors import DataError, UnknownName
 from beltrami.geometry import PoincareBall
@@ -188,7 +187,7 @@ def _positions(config: PositionConfig, edges: Edges) -> Tensor | None:
     encoding = build_encoding(config)
     if encoding is None:
         return None
-    return in_chart(cached(encoding, edges, seed=config.seed), space_of(encoding))
+    return in_chart(cached_positions(encoding, edges, seed=config.seed), space_of(encoding))
 
 
 def _by_features(config: StencilConfig, x: Tensor, edges: Edges) -> Edges:
@@ -197,7 +196,7 @@ def _by_features(config: StencilConfig, x: Tensor, edges: Edges) -> Edges:
     if prior is None or not config.near:
         return edges if prior is None else prior(tf_idf(x), edges)
     by = f"1; alike {config.alike}; near {config.near} {config.near_weight}"
-    return kept(prior, tf_idf(x), edges, by=by)
+    return cached_stencil(prior, tf_idf(x), edges, by=by)
 
 
 def space_of(encoding: Encoding) -> str:

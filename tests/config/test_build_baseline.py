@@ -52,7 +52,7 @@ def test_settings_reach_the_network() -> None:
     settings = ("baseline.depth=3", "baseline.out_heads=2", "stencil.loops=0", "model.dropout=0.1")
     model = build_classifier(small("gat", *settings), features=6, positions=3, num_classes=2)
     assert isinstance(model, Baseline)
-    frame = model.frame
+    frame = model.architecture
     assert (frame.depth, frame.width, frame.positions, frame.dropout) == (3, 8, 3, 0.1)
     shapes = [tuple(p.shape) for name, p in model.named_parameters() if name.endswith("receiver")]
     assert shapes == [(2, 4), (2, 4), (2, 2)]
@@ -64,7 +64,7 @@ def test_settings_reach_the_network() -> None:
 def test_positions_may_stand_beside_the_features_of_every_network(kind: str) -> None:
     _, model = run_config(small(kind), problem=toy_problem(positions=True))
     assert isinstance(model, Baseline)
-    assert model.frame.positions == 3
+    assert model.architecture.positions == 3
 
 
 def test_unknown_kind_is_refused_with_the_nearest() -> None:
@@ -76,7 +76,7 @@ def test_settings_that_only_flows_have_are_refused() -> None:
     for setting in ("stencil.remesh=1", "stencil.strongest=0.5"):
         with pytest.raises(ValueError, match=r"leave `stencil.remesh` and `stencil.strongest` null"):
             check_settings(small("gcn", setting))
-    with pytest.raises(ValueError, match=r"stands still, and KNN looks at the state of a flow"):
+    with pytest.raises(ValueError, match=r"fixed graph, and KNN depends on the state of a flow"):
         check_settings(small("gcn", "stencil.kind=knn", "stencil.loops=0"))
     with pytest.raises(ValueError, match=r"`scheme.solver=exponential` solves BLEND's frozen flows alone"):
         check_settings(small("cgnn", "scheme.solver=exponential", "scheme.dt=null"))

@@ -1,10 +1,10 @@
-"""A dataset is a canonical undirected graph, and refuses to be anything else."""
+"""A dataset is a canonical undirected graph; anything else is refused."""
 
 from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -21,6 +21,7 @@ def pairs(edge_index: Tensor) -> list[tuple[int, int]]:
     return [(int(j), int(i)) for j, i in edge_index.T]
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(*[st.integers(0, n - 1)] * 2)))))
 def test_undirected_is_symmetric_coalesced_sorted_and_free_of_loops(graph: tuple[int, list[tuple[int, int]]]) -> None:
     num_nodes, edges = graph
@@ -37,7 +38,7 @@ def test_undirected_refuses_nodes_beyond_the_graph() -> None:
         undirected(torch.tensor([[0], [3]]), num_nodes=3)
 
 
-def test_sizes_are_read_off_the_tensors() -> None:
+def test_sizes_are_those_of_the_tensors() -> None:
     data = tiny([(0, 1), (1, 2)], nodes=4)
     assert (data.num_nodes, data.num_edges, data.num_features, data.num_classes) == (4, 2, 1, 2)
 
@@ -55,11 +56,11 @@ def test_largest_component_renumbers_nodes_and_restricts_the_published_split() -
     assert part.published.test.tolist() == [False, False, True]
 
 
-def test_of_equal_components_the_one_with_the_lowest_node_is_largest() -> None:
+def test_of_equal_components_the_one_with_the_lowest_node_is_chosen() -> None:
     assert tiny([(3, 1), (0, 2)], nodes=4).largest_component().x[:, 0].tolist() == [0, 2]
 
 
-def test_connected_graph_and_edgeless_graph_have_their_components() -> None:
+def test_largest_component_of_connected_and_edgeless_graphs() -> None:
     connected = tiny([(0, 1), (1, 2)], nodes=3)
     assert connected.largest_component() is connected
     assert tiny([], nodes=3).largest_component().x.tolist() == [[0.0]]
@@ -84,7 +85,7 @@ def test_dataset_refuses_edges_not_in_canonical_form(edges: list[tuple[int, int]
         Dataset("bad", torch.zeros(3, 1), torch.tensor(edges).T, torch.zeros(3, dtype=torch.int64))
 
 
-def test_dataset_refuses_features_and_classes_that_do_not_fit() -> None:
+def test_dataset_refuses_mismatched_features_classes_and_splits() -> None:
     data = tiny([(0, 1)], nodes=3)
     with pytest.raises(ValueError, match="dense float32"):
         replace(data, x=data.x.double())
@@ -94,8 +95,8 @@ def test_dataset_refuses_features_and_classes_that_do_not_fit() -> None:
         replace(data, y=data.y[:2])
     with pytest.raises(ValueError, match="one class"):
         replace(data, y=data.y.int())
-    with pytest.raises(ValueError, match="class -1; classes are counted from 0"):
+    with pytest.raises(ValueError, match="class -1; classes start at 0"):
         replace(data, y=data.y - 1)
-    nobody = torch.zeros(2, dtype=torch.bool)
+    none = torch.zeros(2, dtype=torch.bool)
     with pytest.raises(ValueError, match="splits 2 nodes; the graph has 3"):
-        replace(data, published=Split(nobody, nobody, nobody, "planetoid", 0))
+        replace(data, published=Split(none, none, none, "planetoid", 0))

@@ -1,4 +1,4 @@
-"""Downloads arrive whole and verified, or leave nothing behind."""
+"""Downloads are complete and verified, or leave no file."""
 
 import hashlib
 import socket
@@ -19,20 +19,20 @@ def files(root: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("empty_house")
-def test_file_arrives_whole_and_progress_is_told(web: Web, tmp_path: Path) -> None:
+def test_file_is_complete_and_progress_is_reported(web: Web, tmp_path: Path) -> None:
     folder, address = web
     (folder / "a.bin").write_bytes(BODY)
-    told: list[tuple[str, int, int | None]] = []
+    reported: list[tuple[str, int, int | None]] = []
     remote = Remote(f"{address}/a.bin", path="A/raw/a.bin", digest=hashlib.sha256(BODY).hexdigest())
-    download(remote, tmp_path / "here", progress=lambda *what: told.append(what))
+    download(remote, tmp_path / "here", progress=lambda *what: reported.append(what))
     assert files(tmp_path / "here") == ["A/raw/a.bin"]
     assert (tmp_path / "here/A/raw/a.bin").read_bytes() == BODY
-    assert {(name, total) for name, _, total in told} == {("a.bin", len(BODY))}
-    assert [done for _, done, _ in told] == sorted({done for _, done, _ in told})
-    assert told[-1][1] == len(BODY)
+    assert {(name, total) for name, _, total in reported} == {("a.bin", len(BODY))}
+    assert [done for _, done, _ in reported] == sorted({done for _, done, _ in reported})
+    assert reported[-1][1] == len(BODY)
 
 
-def test_file_addresses_work_without_a_server(tmp_path: Path) -> None:
+def test_file_urls_are_supported(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(BODY)
     download(Remote((tmp_path / "a.bin").as_uri(), path="b.bin"), tmp_path / "here")
     assert (tmp_path / "here/b.bin").read_bytes() == BODY
@@ -40,26 +40,26 @@ def test_file_addresses_work_without_a_server(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("empty_house")
 @pytest.mark.parametrize(
-    ("served", "asked", "digest", "complaint"),
+    ("served", "asked", "digest", "match"),
     [
-        ("a.bin", "a.bin", "0" * 64, "is not the published file and was thrown away"),
-        ("short.bin", "short.bin", None, "broke off after 512000 of 1024000 bytes|could not be downloaded"),
+        ("a.bin", "a.bin", "0" * 64, "is not the published file and was deleted"),
+        ("short.bin", "short.bin", None, "stopped after 512000 of 1024000 bytes|could not be downloaded"),
         ("a.bin", "b.bin", None, "could not be downloaded .*404"),
     ],
-    ids=["wrong digest", "cut off", "not there"],
+    ids=["wrong digest", "truncated", "missing"],
 )
-def test_failed_download_leaves_nothing(
-    web: Web, tmp_path: Path, served: str, asked: str, digest: str | None, complaint: str
+def test_failed_download_leaves_no_file(
+    web: Web, tmp_path: Path, served: str, asked: str, digest: str | None, match: str
 ) -> None:
     folder, address = web
     (folder / served).write_bytes(BODY)
-    with pytest.raises(DataError, match=complaint):
+    with pytest.raises(DataError, match=match):
         download(Remote(f"{address}/{asked}", path="A/a.bin", digest=digest), tmp_path / "here")
     assert files(tmp_path / "here") == []
 
 
 @pytest.mark.usefixtures("empty_house")
-def test_failed_download_leaves_the_file_that_was_there(web: Web, tmp_path: Path) -> None:
+def test_failed_download_keeps_the_old_file(web: Web, tmp_path: Path) -> None:
     folder, address = web
     (folder / "short.bin").write_bytes(BODY)
     (tmp_path / "a.bin").write_bytes(b"old")
@@ -69,7 +69,7 @@ def test_failed_download_leaves_the_file_that_was_there(web: Web, tmp_path: Path
 
 
 @pytest.mark.usefixtures("empty_house")
-def test_interrupted_download_leaves_nothing(web: Web, tmp_path: Path) -> None:
+def test_interrupted_download_leaves_no_file(web: Web, tmp_path: Path) -> None:
     folder, address = web
     (folder / "a.bin").write_bytes(BODY)
 
@@ -82,7 +82,7 @@ def test_interrupted_download_leaves_nothing(web: Web, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("empty_house")
-def test_silent_server_is_given_up(tmp_path: Path) -> None:
+def test_silent_server_times_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.bin"
         with pytest.raises(DataError, match="timed out"):
@@ -90,7 +90,7 @@ def test_silent_server_is_given_up(tmp_path: Path) -> None:
     assert files(tmp_path / "here") == []
 
 
-def test_archive_is_unpacked_into_its_places(tmp_path: Path) -> None:
+def test_archive_members_are_unpacked_to_their_paths(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "arxiv.zip", "w") as bundle:
         bundle.writestr("arxiv/raw/a.csv", "1,2")
         bundle.writestr("../escape.txt", "not wanted")
@@ -103,7 +103,7 @@ def test_archive_is_unpacked_into_its_places(tmp_path: Path) -> None:
     assert files(tmp_path / "there") == []
 
 
-def test_broken_archive_leaves_nothing(tmp_path: Path) -> None:
+def test_broken_archive_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "arxiv.zip").write_bytes(b"<html>")
     with pytest.raises(DataError, match="broken or lacks a file"):
         download(Remote((tmp_path / "arxiv.zip").as_uri(), members={"a": "a"}), tmp_path / "here")

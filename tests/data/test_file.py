@@ -1,4 +1,4 @@
-"""A file is written whole or not at all."""
+"""A file is written completely or not at all."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ import pytest
 from beltrami.data.file import write_atomically
 
 
-def test_atomic_write_makes_the_folder_and_a_file_others_may_read(tmp_path: Path) -> None:
+def test_atomic_write_creates_the_folder_and_a_readable_file(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "first" / "result.json"
     write_atomically(path, b"{}")
     assert path.read_bytes() == b"{}"
@@ -17,7 +17,7 @@ def test_atomic_write_makes_the_folder_and_a_file_others_may_read(tmp_path: Path
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_atomic_write_takes_the_place_of_the_old_file(tmp_path: Path) -> None:
+def test_atomic_write_replaces_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_atomically(path, b"a long old content")
     write_atomically(path, b"new")
@@ -26,7 +26,7 @@ def test_atomic_write_takes_the_place_of_the_old_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stage", ["fsync", "chmod", "replace"])
 @pytest.mark.parametrize("failure", [OSError("no space left"), KeyboardInterrupt()], ids=["disk full", "interrupt"])
-def test_write_that_fails_leaves_the_old_file_and_nothing_else(
+def test_failed_write_keeps_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, failure: BaseException
 ) -> None:
     path = tmp_path / "result.json"
@@ -43,10 +43,10 @@ def test_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_first_write_that_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_failed_first_write_leaves_no_file(tmp_path: Path) -> None:
     folder = tmp_path / "result.json"
     folder.mkdir()
     with pytest.raises(OSError, match="directory"):
-        write_atomically(folder, b"a file cannot take the place of a folder")
+        write_atomically(folder, b"a file cannot replace a folder")
     assert list(tmp_path.iterdir()) == [folder]
     assert list(folder.iterdir()) == []

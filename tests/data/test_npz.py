@@ -1,4 +1,4 @@
-"""npz archives are known by their arrays, however they are compressed, and hold no pickles for us."""
+"""npz archives are identified by their arrays, and pickles in them are not read."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def arrays() -> dict[str, NDArray[Any]]:
     return found
 
 
-def test_npz_holds_occurrences_and_edges_both_ways(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
+def test_npz_has_word_occurrences_and_both_directions_of_edges(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, allow_pickle=False, **arrays)
     data = read_npz(path, name="photo", digest=content_digest(arrays))
@@ -34,8 +34,8 @@ def test_npz_holds_occurrences_and_edges_both_ways(arrays: dict[str, NDArray[Any
     assert data.published is None
 
 
-def test_digest_sees_the_arrays_and_not_the_compression(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
-    names = np.array([{"a": 1}], dtype=object)  # upstream keeps pickled name lists beside the arrays
+def test_digest_depends_on_the_arrays_and_not_on_compression(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
+    names = np.array([{"a": 1}], dtype=object)  # the published archives hold pickled name lists too
     np.savez(tmp_path / "plain.npz", allow_pickle=True, **arrays, names=names)
     np.savez_compressed(tmp_path / "small.npz", allow_pickle=False, **arrays)
     narrow = {name: array.astype(np.int32) if array.dtype.kind == "i" else array for name, array in arrays.items()}
@@ -50,7 +50,7 @@ def test_other_arrays_are_refused(arrays: dict[str, NDArray[Any]], tmp_path: Pat
         read_npz(tmp_path / "a.npz", name="photo", digest="0" * 64)
 
 
-def test_arrays_that_do_not_fit_together_are_refused(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
+def test_inconsistent_arrays_are_refused(arrays: dict[str, NDArray[Any]], tmp_path: Path) -> None:
     wrong = arrays | {"labels": np.array([0, 1])}
     np.savez(tmp_path / "a.npz", allow_pickle=False, **wrong)
     with pytest.raises(DataError, match="one class"):

@@ -1,4 +1,4 @@
-"""Planetoid's files are read as published, and nothing in them is ever run."""
+"""Planetoid's files are read as published, and no code in their pickles runs."""
 
 import hashlib
 import io
@@ -11,14 +11,14 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from beltrami.data import load
-from beltrami.data.planetoid import PlainUnpickler, read_planetoid
+from beltrami.data.planetoid import RestrictedUnpickler, read_planetoid
 from beltrami.errors import DataError
 
 CLASSES = np.eye(2, dtype=np.int32)
 
 
 class Trap:
-    """Pickled, it creates a file when it is opened."""
+    """An object whose pickle creates a file when it is opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class Trap:
 
 
 def old_pickle(value: object) -> bytes:
-    """As Python 2 left them: modules under their former names."""
+    """Return a pickle with the module names of Python 2."""
     data = pickle.dumps(value, protocol=3)
     for now, then in ((b"scipy.sparse._csr", b"scipy.sparse.csr"), (b"numpy._core", b"numpy.core")):
         data = data.replace(now, then)
@@ -37,7 +37,7 @@ def old_pickle(value: object) -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Four nodes known, of which two train; three tested, at 6, 4 and 7; nobody at 5."""
+    """Four nodes of ``allx``, of which two train; three test nodes at 6, 4 and 7; index 5 is missing."""
     graph = defaultdict(list, {0: [1, 1, 0], 1: [2], 6: [0, 4], 7: [3]})
     parts = {
         "y": CLASSES[[0, 1]],
@@ -57,7 +57,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
-def test_planetoid_puts_every_node_in_its_place(folder: Path) -> None:
+def test_planetoid_nodes_are_in_the_published_order(folder: Path) -> None:
     data = read_planetoid(folder, name="cora", digests=digests(folder))
     assert data.x.tolist() == [[1, 0], [0, 2], [3, 0], [0, 4], [0, 5], [0, 0], [6, 6], [7, 0]]
     assert data.y.tolist() == [0, 1, 1, 0, 0, 0, 1, 1]
@@ -71,34 +71,34 @@ def test_planetoid_puts_every_node_in_its_place(folder: Path) -> None:
 
 def test_altered_file_is_refused_before_it_is_opened(folder: Path, tmp_path: Path) -> None:
     known = digests(folder)
-    (folder / "ind.cora.graph").write_bytes(pickle.dumps(Trap(tmp_path / "sprung"), protocol=2))
+    (folder / "ind.cora.graph").write_bytes(pickle.dumps(Trap(tmp_path / "opened"), protocol=2))
     with pytest.raises(DataError, match=r"ind\.cora\.graph is corrupt or not the published file.*delete it"):
         read_planetoid(folder, name="cora", digests=known)
-    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "opened").exists()
 
 
-def test_trap_under_a_known_digest_is_still_not_sprung(folder: Path, tmp_path: Path) -> None:
-    (folder / "ind.cora.graph").write_bytes(pickle.dumps(Trap(tmp_path / "sprung"), protocol=2))
-    with pytest.raises(DataError, match=r"are not those of Planetoid.*asks for .*open"):
+def test_pickled_code_never_runs_even_under_a_known_digest(folder: Path, tmp_path: Path) -> None:
+    (folder / "ind.cora.graph").write_bytes(pickle.dumps(Trap(tmp_path / "opened"), protocol=2))
+    with pytest.raises(DataError, match=r"is corrupt or not the published file.*needs .*open"):
         read_planetoid(folder, name="cora", digests=digests(folder))
-    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "opened").exists()
 
 
-def test_load_refuses_a_false_cora(empty_house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_refuses_altered_files(empty_house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = tmp_path / "Cora" / "raw"
     raw.mkdir(parents=True)
     for part in ("y", "tx", "ty", "allx", "ally", "graph", "test.index"):
-        (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(Trap(tmp_path / "sprung"), protocol=2))
+        (raw / f"ind.cora.{part}").write_bytes(pickle.dumps(Trap(tmp_path / "opened"), protocol=2))
     monkeypatch.setenv("BELTRAMI_DATA", str(tmp_path))
     with pytest.raises(DataError, match="point BELTRAMI_DATA at a folder"):
         load("cora")
-    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "opened").exists()
 
 
 @pytest.mark.parametrize("value", [OrderedDict(a=1), Path("x"), print, np.float64(1.0)], ids=lambda v: type(v).__name__)
 def test_unpickler_refuses_foreign_classes(value: object) -> None:
-    with pytest.raises(pickle.UnpicklingError, match="which a graph does not need"):
-        PlainUnpickler(io.BytesIO(pickle.dumps(value, protocol=2))).load()
+    with pytest.raises(pickle.UnpicklingError, match="which is not allowed"):
+        RestrictedUnpickler(io.BytesIO(pickle.dumps(value, protocol=2))).load()
 
 
 def test_truncated_and_missing_files_are_refused(folder: Path) -> None:
@@ -107,14 +107,14 @@ def test_truncated_and_missing_files_are_refused(folder: Path) -> None:
     graph.write_bytes(whole[:-5])
     with pytest.raises(DataError, match=f"{len(whole) - 5} bytes"):
         read_planetoid(folder, name="cora", digests=known)
-    with pytest.raises(DataError, match="not those of Planetoid"):
+    with pytest.raises(DataError, match=r"ind\.cora\.\* is corrupt"):
         read_planetoid(folder, name="cora", digests=digests(folder))
     graph.unlink()
     with pytest.raises(DataError, match=r"ind\.cora\.graph cannot be read"):
         read_planetoid(folder, name="cora", digests=known)
 
 
-def test_files_that_do_not_fit_together_are_refused(folder: Path) -> None:
+def test_inconsistent_files_are_refused(folder: Path) -> None:
     (folder / "ind.cora.test.index").write_text("6\n4\n")
-    with pytest.raises(DataError, match="not those of Planetoid"):
+    with pytest.raises(DataError, match=r"ind\.cora\.\* is corrupt"):
         read_planetoid(folder, name="cora", digests=digests(folder))

@@ -1,4 +1,4 @@
-"""The real files give the paper's table of datasets, and what PyG reads from them."""
+"""The real files give the paper's table of datasets, and the same data as PyG reads."""
 
 import shutil
 import warnings
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from beltrami.data import CATALOGUE, Dataset, make_split
-from beltrami.data.source import data_folder
+from beltrami.data.file import data_folder
 
 pytestmark = pytest.mark.data
 REAL = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
@@ -39,16 +39,16 @@ def test_pyg_reads_the_same(real: Real, tmp_path: Path, name: str, title: str) -
     ours, folder = real(name), data_folder()
     assert folder is not None
     shutil.copytree(folder / title / "raw", tmp_path / title / "raw", copy_function=shutil.copyfile)
-    theirs = read_with_pyg(tmp_path, title)
-    assert torch.equal(ours.x, theirs.x)
-    assert torch.equal(ours.y, theirs.y)
-    j, i = theirs.edge_index
+    pyg = read_with_pyg(tmp_path, title)
+    assert torch.equal(ours.x, pyg.x)
+    assert torch.equal(ours.y, pyg.y)
+    j, i = pyg.edge_index
     order = (j * ours.num_nodes + i).argsort()
-    assert torch.equal(ours.edge_index, theirs.edge_index[:, order])
+    assert torch.equal(ours.edge_index, pyg.edge_index[:, order])
     if ours.published is not None:
-        assert torch.equal(ours.published.train, theirs.train_mask)
-        assert torch.equal(ours.published.val, theirs.val_mask)
-        assert torch.equal(ours.published.test, theirs.test_mask)
+        assert torch.equal(ours.published.train, pyg.train_mask)
+        assert torch.equal(ours.published.val, pyg.val_mask)
+        assert torch.equal(ours.published.test, pyg.test_mask)
 
 
 def read_with_pyg(root: Path, title: str) -> Any:

@@ -26,7 +26,7 @@ def with_published(data: Dataset, protocol: str) -> Dataset:
     return replace(data, published=Split(masks == 0, masks == 1, masks == 2, protocol, 0))
 
 
-def test_digl_trains_on_twenty_per_class_of_fifteen_hundred(ring: Ring) -> None:
+def test_digl_trains_on_20_per_class_of_1500_nodes(ring: Ring) -> None:
     data = ring(2000)
     split = make_split(data, protocol="digl", seed=3)
     assert sizes(split) == (60, 1440, 500)
@@ -34,7 +34,7 @@ def test_digl_trains_on_twenty_per_class_of_fifteen_hundred(ring: Ring) -> None:
     assert (split.protocol, split.seed) == ("digl", 3)
 
 
-def test_digl_develops_on_five_thousand_nodes_of_coauthor_cs(ring: Ring) -> None:
+def test_digl_takes_5000_nodes_of_coauthor_cs(ring: Ring) -> None:
     assert sizes(make_split(ring(6000, name="coauthor-cs"), protocol="digl", seed=0)) == (60, 4940, 1000)
 
 
@@ -47,7 +47,7 @@ def test_digl_draws_again_when_a_class_is_short(ring: Ring) -> None:
         assert sizes(split) == (60, 1440, 1500)
 
 
-def test_shchur_takes_twenty_and_thirty_per_class(ring: Ring) -> None:
+def test_shchur_takes_20_and_30_per_class(ring: Ring) -> None:
     data = ring(300)
     split = make_split(data, protocol="shchur", seed=0)
     assert per_class(split.train, data) == [20, 20, 20]
@@ -56,7 +56,7 @@ def test_shchur_takes_twenty_and_thirty_per_class(ring: Ring) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["digl", "shchur"])
-def test_seed_decides_a_random_split(ring: Ring, protocol: str) -> None:
+def test_random_split_depends_on_the_seed(ring: Ring, protocol: str) -> None:
     data = ring(1600)
     first, again, other = (make_split(data, protocol=protocol, seed=seed).hash for seed in (1, 1, 2))
     assert first == again != other
@@ -69,7 +69,7 @@ def test_split_is_the_same_on_every_machine(ring: Ring, protocol: str, expected:
     assert make_split(ring(1600), protocol=protocol, seed=0).hash == expected
 
 
-def test_hash_is_of_the_masks_alone() -> None:
+def test_hash_depends_on_the_masks_only() -> None:
     flags = torch.eye(9, dtype=torch.bool)
     split = Split(flags[0], flags[1], flags[2], "shchur", 0)
     assert split.hash == replace(split, protocol="digl", seed=5).hash == "c848092acf076808"
@@ -84,7 +84,7 @@ def test_hash_is_of_the_masks_alone() -> None:
 
 
 @pytest.mark.parametrize(("asked", "came"), [("planetoid", "planetoid"), ("ogb", "ogb"), ("published", "ogb")])
-def test_published_split_is_taken_whatever_the_seed(ring: Ring, asked: str, came: str) -> None:
+def test_published_split_is_independent_of_the_seed(ring: Ring, asked: str, came: str) -> None:
     data = with_published(ring(8), came)
     split = make_split(data, protocol=asked, seed=7)
     assert data.published is not None
@@ -98,17 +98,19 @@ def test_dataset_without_published_split_is_refused(ring: Ring, protocol: str) -
         make_split(ring(8), protocol=protocol, seed=0)
 
 
-def test_published_split_of_another_protocol_is_refused_naming_its_own(ring: Ring) -> None:
+def test_published_split_of_another_protocol_is_refused(ring: Ring) -> None:
     with pytest.raises(ValueError, match="is 'ogb', not 'planetoid': use the protocol 'ogb'"):
         make_split(with_published(ring(8), "ogb"), protocol="planetoid", seed=0)
 
 
-def test_digl_refuses_small_graphs_naming_shchur(ring: Ring) -> None:
-    with pytest.raises(ValueError, match=r"sets 1500 nodes aside.*has 1500 nodes: use the protocol 'shchur'"):
+def test_digl_refuses_small_graphs_and_suggests_shchur(ring: Ring) -> None:
+    with pytest.raises(
+        ValueError, match=r"takes 1500 nodes for development.*has 1500 nodes: use the protocol 'shchur'"
+    ):
         make_split(ring(1500), protocol="digl", seed=0)
 
 
-def test_small_class_is_refused_by_name_and_count(ring: Ring) -> None:
+def test_small_class_is_refused(ring: Ring) -> None:
     data = ring(1800)
     lone = replace(data, y=torch.where(torch.arange(1800) < 19, 4, data.y))
     with pytest.raises(ValueError, match="needs 50 nodes of every class, but class 3 has 0 in 'ring'"):
@@ -117,13 +119,13 @@ def test_small_class_is_refused_by_name_and_count(ring: Ring) -> None:
         make_split(lone, protocol="digl", seed=0)
 
 
-def test_class_that_no_development_set_holds_is_refused(ring: Ring) -> None:
+def test_class_too_small_for_a_development_set_is_refused(ring: Ring) -> None:
     many = ring(6000, classes=100)
     with pytest.raises(ValueError, match=r"needs 20 nodes of every class, but class \d+ has 1?\d in a development set"):
         make_split(many, protocol="digl", seed=0)
 
 
-def test_unknown_protocol_is_refused_with_the_nearest(ring: Ring) -> None:
+def test_unknown_protocol_is_refused_with_a_suggestion(ring: Ring) -> None:
     with pytest.raises(UnknownName, match="did you mean 'shchur'"):
         make_split(ring(8), protocol="schur", seed=0)
     assert set(PROTOCOLS) == {"planetoid", "ogb", "published", "digl", "shchur"}
@@ -135,7 +137,7 @@ def test_seed_out_of_range_is_refused(ring: Ring, seed: int) -> None:
         make_split(ring(300), protocol="shchur", seed=seed)
 
 
-def test_split_refuses_masks_that_overlap_or_differ_in_kind() -> None:
+def test_split_refuses_overlapping_or_mismatched_masks() -> None:
     flags = torch.eye(4, dtype=torch.bool)
     with pytest.raises(ValueError, match="1 nodes are in two of them"):
         Split(flags[0], flags[0], flags[1], "digl", 0)

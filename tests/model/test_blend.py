@@ -1,4 +1,4 @@
-"""BLEND at the public door: one answer for every form of input, and a sentence for whatever it cannot take."""
+"""BLEND: all forms of input give the same scores, and bad inputs are refused."""
 
 import warnings
 
@@ -17,12 +17,24 @@ TOY = two_cliques()
 N = len(TOY.y)
 
 
-def test_forward_gives_a_score_for_every_node_and_class() -> None:
+def test_forward_returns_a_score_for_every_node_and_class() -> None:
     assert small_blend()(TOY.x, TOY.edge_index).shape == (N, CLASSES)
     assert small_blend(positions=True)(TOY.x, TOY.edge_index, TOY.pos).shape == (N, CLASSES)
 
 
-def test_forward_takes_what_pyg_holds() -> None:
+def test_print_shows_every_part_of_the_model() -> None:
+    text = str(small_blend(positions=True, loops=True, batch_norm=True))
+    evolution = small_blend(positions=True, loops=True).evolution
+    for part in ("(psi): Encoder", "(phi): Encoder", "(xi): Decoder", "(flow): LinearFlow", "(diffusivity): ScaledDot"):
+        assert part in text
+    assert "(norm): BatchNorm1d" in text
+    assert "(node_dropout): Dropout(p=0.0, rows=True)" in text
+    assert f"scheme={evolution.scheme!r}" in text
+    assert "time=2.0, remesh=None" in text
+    assert "stencil=" in text
+
+
+def test_forward_takes_the_tensors_of_a_pyg_data_object() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch_geometric.data import Data
@@ -33,41 +45,41 @@ def test_forward_takes_what_pyg_holds() -> None:
 
 
 def sparsened(x: Tensor) -> Tensor:
-    """The same with half of its entries at zero."""
+    """Return x with half of its entries set to zero."""
     return x * (torch.arange(x.numel()).reshape(x.shape) % 2)
 
 
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("form", ["coo", "uncoalesced", "csr", "SparseMatrix"])
-def test_sparse_inputs_of_every_form_give_what_dense_ones_do(form: str) -> None:
+def test_sparse_inputs_give_the_same_scores_as_dense_ones(form: str) -> None:
     x, pos = sparsened(TOY.x).double(), sparsened(TOY.pos).double()
     model = small_blend(positions=True).double().eval()
-    turn = {
+    convert = {
         "coo": lambda m: m.to_sparse_coo(),
         "uncoalesced": lambda m: torch.sparse_coo_tensor(*doubled(m), m.shape, check_invariants=True),
         "csr": lambda m: m.to_sparse_csr(),
-        "Sparse": SparseMatrix.of,
+        "SparseMatrix": SparseMatrix.of,
     }[form]
-    assert torch.allclose(model(turn(x), TOY.edge_index, turn(pos)), model(x, TOY.edge_index, pos), atol=1e-12)
+    assert torch.allclose(model(convert(x), TOY.edge_index, convert(pos)), model(x, TOY.edge_index, pos), atol=1e-12)
 
 
 def doubled(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Every non-zero as two entries of half its size."""
+    """Return indices and values with every non-zero as two entries of half its size."""
     coo = matrix.to_sparse_coo().coalesce()
     return torch.cat((coo.indices(), coo.indices()), dim=1), torch.cat((coo.values(), coo.values())) / 2
 
 
-def test_prepared_inputs_give_what_the_door_does() -> None:
+def test_prepared_inputs_give_the_same_scores_as_forward() -> None:
     model = small_blend(positions=True).eval()
-    through_the_door = model(TOY.x, TOY.edge_index, TOY.pos)
+    expected = model(TOY.x, TOY.edge_index, TOY.pos)
     edges = Edges.build(TOY.edge_index, num_nodes=N)
     inputs = model.prepare(TOY.x, edges, TOY.pos)
     assert inputs.edges is edges
-    assert torch.equal(model.run(inputs).logits, through_the_door)
-    assert torch.equal(model(TOY.x, edges, TOY.pos), through_the_door)
+    assert torch.equal(model.run(inputs).logits, expected)
+    assert torch.equal(model(TOY.x, edges, TOY.pos), expected)
 
 
-@pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "live"])
+@pytest.mark.parametrize("frozen", [True, False], ids=["linear", "nonlinear"])
 @pytest.mark.parametrize("batch_norm", [False, True], ids=["plain", "batch norm"])
 def test_relabelling_the_nodes_commutes_with_the_model(frozen: bool, batch_norm: bool) -> None:
     model = small_blend(positions=True, frozen=frozen, batch_norm=batch_norm, dropout=0.5, loops=True).double().eval()
@@ -79,13 +91,13 @@ def test_relabelling_the_nodes_commutes_with_the_model(frozen: bool, batch_norm:
     assert not torch.allclose(expected, model(x, TOY.edge_index, pos))
 
 
-def test_order_of_the_edges_does_not_matter() -> None:
+def test_scores_are_independent_of_the_order_of_edges() -> None:
     model = small_blend().eval()
     backwards = TOY.edge_index.flip(1)
     assert torch.equal(model(TOY.x, backwards), model(TOY.x, TOY.edge_index))
 
 
-def test_positions_come_first_in_the_state_and_take_part() -> None:
+def test_positions_are_first_in_the_state_and_affect_the_scores() -> None:
     with seeded(0):
         model = small_blend(positions=True, diffusivity=ExpKernel(Joint(4, 8), 8)).eval()
     inputs = model.prepare(TOY.x, TOY.edge_index, TOY.pos)
@@ -94,14 +106,14 @@ def test_positions_come_first_in_the_state_and_take_part() -> None:
     assert not torch.allclose(model(TOY.x, TOY.edge_index, TOY.pos), model(TOY.x, TOY.edge_index, -TOY.pos))
 
 
-def test_batch_norm_gives_channels_mean_zero_and_unit_variance_while_training() -> None:
+def test_batch_norm_in_training_gives_zero_mean_and_unit_variance() -> None:
     model = small_blend(batch_norm=True).train()
     z = model.encode(model.prepare(TOY.x, TOY.edge_index))
     assert torch.allclose(z.mean(0), torch.zeros(8), atol=1e-6)
     assert torch.allclose(z.var(0, correction=0), torch.ones(8), atol=1e-3)
 
 
-def test_batch_norm_evaluates_with_what_it_saw_in_training() -> None:
+def test_batch_norm_in_evaluation_uses_running_statistics() -> None:
     model = small_blend(batch_norm=True)
     untrained = model.eval()(TOY.x, TOY.edge_index)
     model.train()(TOY.x, TOY.edge_index)
@@ -109,14 +121,14 @@ def test_batch_norm_evaluates_with_what_it_saw_in_training() -> None:
     assert "norm.running_mean" in model.state_dict()
 
 
-def test_dropout_acts_while_training_alone() -> None:
+def test_dropout_acts_in_training_only() -> None:
     model = small_blend(dropout=0.5)
     with seeded(0):
         assert not torch.equal(model.train()(TOY.x, TOY.edge_index), model(TOY.x, TOY.edge_index))
     assert torch.equal(model.eval()(TOY.x, TOY.edge_index), model(TOY.x, TOY.edge_index))
 
 
-def test_scores_along_time_begin_at_the_start_and_end_at_forward() -> None:
+def test_scores_along_time_run_from_z0_to_forward() -> None:
     model = small_blend().eval()
     inputs = model.prepare(TOY.x, TOY.edge_index)
     along = model.logits_along(inputs, (0.0, 1.0, model.evolution.time))
@@ -125,26 +137,26 @@ def test_scores_along_time_begin_at_the_start_and_end_at_forward() -> None:
     assert torch.allclose(along[-1], model(TOY.x, TOY.edge_index), atol=1e-6)
 
 
-def test_scores_along_time_of_some_nodes_are_those_of_all() -> None:
+def test_scores_along_time_of_some_nodes_equal_those_of_all() -> None:
     model = small_blend().eval()
     inputs = model.prepare(TOY.x, TOY.edge_index)
     some = model.logits_along(inputs, (0.0, 2.0), nodes=TOY.split.val)
     assert torch.allclose(some, model.logits_along(inputs, (0.0, 2.0))[:, TOY.split.val], atol=1e-6)
 
 
-def test_attention_spread_is_zero_for_fixed_weights_alone() -> None:
+def test_attention_spread_is_zero_for_fixed_weights_only() -> None:
     fixed, learned = small_blend(diffusivity=RandomWalk()), small_blend()
     assert fixed.attention_spread(fixed.prepare(TOY.x, TOY.edge_index)) == 0
     assert learned.attention_spread(learned.prepare(TOY.x, TOY.edge_index)) > 1e-3
 
 
-def test_run_reports_what_the_solve_took() -> None:
+def test_run_reports_the_statistics_of_the_solve() -> None:
     model = small_blend()
     output = model.run(model.prepare(TOY.x, TOY.edge_index))
     assert (output.stats.accepted, output.stats.evaluations) == (4, 16)  # four RK4 steps of 0.5 to time 2
 
 
-def test_graph_without_edges_leaves_every_node_to_itself() -> None:
+def test_nodes_without_edges_are_independent() -> None:
     model = small_blend().eval()
     no_edges = torch.zeros(2, 0, dtype=torch.int64)
     alone = torch.cat([model(TOY.x[k : k + 1], no_edges) for k in range(3)])
@@ -174,7 +186,7 @@ def with_nan(x: Tensor, row: int = 1) -> Tensor:
     ],
     ids=lambda value: "" if isinstance(value, str) else None,
 )
-def test_features_that_do_not_fit_are_refused(x: Tensor | SparseMatrix, message: str) -> None:
+def test_bad_features_are_refused(x: Tensor | SparseMatrix, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small_blend()(x, TOY.edge_index)
 
@@ -196,7 +208,7 @@ def test_features_for_another_graph_are_refused() -> None:
     ],
     ids=["beyond", "negative", "flat", "three rows", "float"],
 )
-def test_edges_that_do_not_fit_are_refused(edge_index: Tensor, message: str) -> None:
+def test_bad_edges_are_refused(edge_index: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small_blend()(TOY.x, edge_index)
 
@@ -212,12 +224,12 @@ def test_edges_that_do_not_fit_are_refused(edge_index: Tensor, message: str) -> 
     ],
     ids=["missing", "columns", "rows", "sparse rows", "NaN"],
 )
-def test_positions_that_do_not_fit_are_refused(pos: Tensor | SparseMatrix | None, message: str) -> None:
+def test_bad_positions_are_refused(pos: Tensor | SparseMatrix | None, message: str) -> None:
     model: BLEND = small_blend(positions=True)
     with pytest.raises(ValueError, match=message):
         model(TOY.x, TOY.edge_index, pos)
 
 
-def test_positions_for_a_model_without_any_are_refused() -> None:
+def test_positions_without_a_position_encoder_are_refused() -> None:
     with pytest.raises(ValueError, match=r"no position encoder phi: leave `pos` out"):
         small_blend()(TOY.x, TOY.edge_index, TOY.pos)

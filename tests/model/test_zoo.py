@@ -1,4 +1,4 @@
-"""Every network of the zoo against the layer it is named after: PyG's with the same weights, or a dense computation."""
+"""Every network of the zoo against PyG's layer with the same weights, or a dense computation."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,6 @@ from beltrami.scheme import (
     Dopri5,
     Euler,
     Exponential,
-    ImplicitEuler,
     Scheme,
     TimeStepping,
 )
@@ -43,7 +42,7 @@ def state(channels: int = D) -> Tensor:
 
 
 def built(make: Callable[[], Evolution]) -> Evolution:
-    """From seed 0, with parameters that are away from where they begin."""
+    """Build from seed 0, with perturbed parameters."""
     with seeded(0):
         evolution = make()
         with torch.no_grad():
@@ -53,7 +52,7 @@ def built(make: Callable[[], Evolution]) -> Evolution:
 
 
 def layers_of(evolution: Evolution) -> list[Flow]:
-    """The flows of its layers, in order."""
+    """Return the flows of the layers, in order."""
     flow = evolution.flow.flow if isinstance(evolution.flow, FrozenPositions) else evolution.flow
     return list(flow.parts) if isinstance(flow, TimeVarying) else [flow]
 
@@ -64,10 +63,10 @@ def assert_same(found: Tensor, wanted: Tensor) -> None:
 
 @torch.no_grad()
 def gat_conv(diffusivity: Additive) -> GATConv:
-    """PyG's layer with the same scores, and values as they are."""
+    """Return PyG's layer with the same scores and no map of the values."""
     heads = len(diffusivity.receiver)
     conv = GATConv(D, D, heads=heads, concat=False, add_self_loops=False, bias=False)
-    project = diffusivity.project.weight.view(heads, -1, D)  # b^T W z = (W^T b)^T z, and W of PyG is the values' too
+    project = diffusivity.project.weight.view(heads, -1, D)  # b^T W z = (W^T b)^T z, and PyG's W also maps the values
     conv.lin.weight.copy_(torch.eye(D).repeat(heads, 1))
     conv.att_dst.copy_(torch.einsum("hk,hkd->hd", diffusivity.receiver, project)[None])
     conv.att_src.copy_(torch.einsum("hk,hkd->hd", diffusivity.sender, project)[None])
@@ -80,7 +79,7 @@ def attention_of(flow: Flow) -> GATConv:
 
 
 @torch.no_grad()
-def test_gat_is_pygs_layer_with_a_residual_and_no_non_linearity() -> None:
+def test_gat_agrees_with_pyg_with_a_residual_and_no_nonlinearity() -> None:
     evolution, x = built(lambda: zoo.gat(D, layers=3, width=8, heads=2)), state()
     looped, z = EDGES.with_loops(1.0).edge_index, x
     for flow in layers_of(evolution):
@@ -90,7 +89,7 @@ def test_gat_is_pygs_layer_with_a_residual_and_no_non_linearity() -> None:
 
 
 @torch.no_grad()
-def test_chebnet_is_pygs_layer() -> None:
+def test_chebnet_agrees_with_pyg() -> None:
     evolution, x = built(lambda: zoo.chebnet(D, layers=2, terms=4)), state()
     z = x
     for flow in layers_of(evolution):
@@ -103,7 +102,7 @@ def test_chebnet_is_pygs_layer() -> None:
 
 
 @torch.no_grad()
-def test_a_layer_of_chebnet_can_be_any_step_of_runge_and_kutta() -> None:
+def test_chebnet_layer_can_be_a_runge_kutta_step() -> None:
     """RK4's stability polynomial, written in Chebyshev polynomials of L - I."""
     evolution, x = zoo.chebnet(D, layers=1, terms=5), state()
     taylor = np.polynomial.Polynomial([1 / math.factorial(k) for k in range(5)])
@@ -116,7 +115,7 @@ def test_a_layer_of_chebnet_can_be_any_step_of_runge_and_kutta() -> None:
 
 
 @torch.no_grad()
-def test_gcn_is_pygs_layer() -> None:
+def test_gcn_agrees_with_pyg() -> None:
     evolution, x = built(lambda: zoo.gcn(D, layers=3)), state()
     z = x
     for flow in layers_of(evolution):
@@ -128,7 +127,7 @@ def test_gcn_is_pygs_layer() -> None:
 
 
 @torch.no_grad()
-def test_monet_is_pygs_layer_with_weights_that_sum_to_one() -> None:
+def test_monet_agrees_with_pyg_with_weights_that_sum_to_one() -> None:
     evolution, z = built(lambda: zoo.monet(JOINT, layers=2, kernels=3)), state()
     j, i = EDGES.with_loops(1.0).edge_index
     u, x = JOINT.split(z)
@@ -145,23 +144,23 @@ def test_monet_is_pygs_layer_with_weights_that_sum_to_one() -> None:
 
 
 @torch.no_grad()
-def test_transformer_is_pygs_layer_on_all_pairs() -> None:
+def test_transformer_agrees_with_pyg_on_all_pairs() -> None:
     heads = 2
     evolution, z = built(lambda: zoo.transformer(JOINT, layers=2, width=heads * D, heads=heads)), state()
-    everyone = torch.cartesian_prod(torch.arange(N), torch.arange(N)).T
+    all_pairs = torch.cartesian_prod(torch.arange(N), torch.arange(N)).T
     u, out = z[:, JOINT.u], z
     for flow in layers_of(evolution):
         assert isinstance(flow.diffusivity, ScaledDot)
         conv = TransformerConv(D, D, heads=heads, concat=False, root_weight=False, bias=False)
-        conv.lin_query.weight.copy_(flow.diffusivity.project.key.weight)  # the receiver's, in the paper's words a key
+        conv.lin_query.weight.copy_(flow.diffusivity.project.key.weight)  # the receiver's, which the paper calls key
         conv.lin_key.weight.copy_(flow.diffusivity.project.query.weight)
         conv.lin_value.weight.copy_(torch.eye(D).repeat(heads, 1))
-        out = torch.cat((u, conv(out, everyone)[:, JOINT.x]), dim=1)
+        out = torch.cat((u, conv(out, all_pairs)[:, JOINT.x]), dim=1)
     assert_same(evolution(z, EDGES), out)
 
 
 @torch.no_grad()
-def test_deepset_is_a_network_of_each_node_by_itself() -> None:
+def test_deepset_is_a_network_of_each_node_alone() -> None:
     evolution, x = built(lambda: zoo.deepset(D, layers=2, width=7)), state()
     out = []
     for row in x:
@@ -175,7 +174,7 @@ def test_deepset_is_a_network_of_each_node_by_itself() -> None:
 
 
 @torch.no_grad()
-def test_digl_is_pygs_attention_on_pygs_rewired_graph() -> None:
+def test_digl_agrees_with_pyg_on_its_rewired_graph() -> None:
     from torch_geometric.data import Data
 
     evolution, x = built(lambda: zoo.digl(D, k=3, restart=0.15, layers=2, width=8, heads=2)), state()
@@ -193,15 +192,15 @@ def test_digl_is_pygs_attention_on_pygs_rewired_graph() -> None:
 
 
 @torch.no_grad()
-def test_dgcnn_is_pygs_attention_on_neighbours_found_before_every_layer() -> None:
+def test_dgcnn_agrees_with_pyg_on_neighbours_found_before_every_layer() -> None:
     evolution, x = built(lambda: zoo.dgcnn(D, k=2, layers=3, width=8, heads=2)), state()
     z, graphs = x, []
     for flow in layers_of(evolution):
-        nearest = torch.cdist(z, z).topk(3, largest=False).indices  # oneself and two others
+        nearest = torch.cdist(z, z).topk(3, largest=False).indices  # the node and two others
         edge_index = torch.stack((nearest.flatten(), torch.arange(N).repeat_interleave(3)))
         graphs.append(nearest.sort().values)
         z = attention_of(flow)(z, edge_index)
-    assert any(not torch.equal(graphs[0], other) for other in graphs[1:]), "the graph must move to prove anything"
+    assert any(not torch.equal(graphs[0], other) for other in graphs[1:]), "the graph must change in this test"
     assert_same(evolution(x, EDGES), z)
 
 
@@ -215,7 +214,7 @@ def test_grand_is_the_matrix_exponential() -> None:
 
 @torch.no_grad()
 def test_blend_with_euler_steps_is_eq_9() -> None:
-    """Neighbours by the positions of each step, a softmax over them, and the sum of differences."""
+    """Neighbours by position at each step, a softmax over them, and the sum of differences."""
     evolution = built(lambda: zoo.blend(JOINT, k=2, remesh=0.5, scheme=EULER, time=1.5, width=4, heads=1))
     z = state()
     attention = evolution.flow.diffusivity
@@ -249,17 +248,15 @@ NETWORKS: dict[str, Callable[[TimeStepping], Evolution]] = {
 STEPS = ConstantSteps(0.5)
 SCHEMES: dict[str, TimeStepping] = {
     "euler": EULER,
-    "rk4": Scheme(RK4(), STEPS),
     "dopri5": Scheme(Dopri5(), PID(1e-3, 1e-3)),
-    "implicit-euler": Scheme(ImplicitEuler(1e-6, 1e-6), STEPS),
     "crank-nicolson": Scheme(CrankNicolson(1e-6, 1e-6), STEPS),
 }
 
 
 @pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES.keys())
 @pytest.mark.parametrize("name", NETWORKS)
-def test_every_network_is_solved_by_every_kind_of_scheme(name: str, scheme: TimeStepping) -> None:
-    """Positions may be hyperbolic: as logarithms at the origin they are any vectors."""
+def test_every_network_is_solved_by_explicit_adaptive_and_implicit_schemes(name: str, scheme: TimeStepping) -> None:
+    """Hyperbolic positions are logarithms at the origin, so any vectors will do."""
     evolution, z = built(lambda: NETWORKS[name](scheme)), state().requires_grad_()
     out = evolution(z, EDGES)
     out.square().sum().backward()
@@ -270,36 +267,39 @@ def test_every_network_is_solved_by_every_kind_of_scheme(name: str, scheme: Time
         assert bool(torch.isfinite(tensor.grad).all())
 
 
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("dgcnn", "blend", "hyperbolic_blend")])
-def test_short_steps_of_all_kinds_agree(name: str) -> None:
-    """They discretise one flow; on graphs that stand still and within one layer, for else it jumps."""
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [name for name in NETWORKS if name not in ("digl", "dgcnn", "blend", "hyperbolic_blend")]
+)
+def test_schemes_converge_to_the_same_solution(name: str) -> None:
+    """On fixed graphs and within one layer; the flow jumps between layers."""
     z = state().double()
 
     def solved(scheme: TimeStepping) -> Tensor:
         evolution = built(lambda: NETWORKS[name](scheme)).double()
-        evolution.time = 1.0 - 1e-4  # of the first layer
+        evolution.time = 1.0 - 1e-4  # within the first layer
         with torch.no_grad():
             out: Tensor = evolution(z, EDGES)
         return out
 
     exact = solved(Scheme(Dopri5(), PID(1e-8, 1e-8)))
     for solver in (RK4(), CrankNicolson(1e-10, 1e-10)):
-        torch.testing.assert_close(solved(Scheme(solver, ConstantSteps(0.025))), exact, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(solved(Scheme(solver, ConstantSteps(0.05))), exact, rtol=1e-3, atol=1e-3)
 
 
-def test_rows_are_the_papers_and_every_function_says_its_row() -> None:
+def test_table_is_the_papers_and_every_docstring_states_its_row() -> None:
     methods = [row.method for row in zoo.TABLE]
     assert methods[:7] == ["ChebNet", "GAT", "MoNet", "Transformer", "DeepSet/PointNet", "DIGL", "DGCNN/DGM"]
     assert methods[7:] == ["GCN (Onsager)", "GRAND", "BLEND"]
     for row in zoo.TABLE:
         assert row.build is getattr(zoo, row.build.__name__)
-        said = " ".join((row.build.__doc__ or "").split()).lower()
-        assert row.evolution.split(" + ")[-1].lower() in said
-        assert row.graph.split(" ")[0] in said
+        text = " ".join((row.build.__doc__ or "").split()).lower()
+        assert row.evolution.split(" + ")[-1].lower() in text
+        assert row.graph.split(" ")[0] in text
 
 
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match=r"one of `layers` or more; got 0"):
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"at least one of `layers`; got 0"):
         zoo.gat(D, layers=0)
     with pytest.raises(ValueError, match=r"Mixture needs positions"):
         zoo.monet(Joint(0, 3))
@@ -307,7 +307,7 @@ def test_refusals() -> None:
         zoo.chebnet(D, terms=1)
 
 
-def test_parameters_of_layers_are_their_own() -> None:
+def test_layers_have_separate_parameters() -> None:
     one, two = zoo.gat(D, layers=1, width=4, heads=2), zoo.gat(D, layers=2, width=4, heads=2)
 
     def count(module: nn.Module) -> int:

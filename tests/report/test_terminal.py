@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from beltrami.data import CATALOGUE, Place
+from beltrami.data import CATALOGUE, Availability
 from beltrami.report.terminal import catalogue, downloading, evaluation, summary, training
 from beltrami.train import Epoch, RunResult, ValidationScore
 
@@ -75,7 +75,7 @@ def test_evaluation_says_whether_it_is_as_recorded(capsys: pytest.CaptureFixture
 
 
 def test_catalogue_has_a_row_for_every_dataset(capsys: pytest.CaptureFixture[str]) -> None:
-    catalogue(CATALOGUE, dict.fromkeys(CATALOGUE, Place.CACHE))
+    catalogue(CATALOGUE, dict.fromkeys(CATALOGUE, Availability.CACHE))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["dataset", "nodes", "edges", "features", "classes", "at", "hand"]
     assert [line.split()[0] for line in lines[1:-1]] == list(CATALOGUE)

@@ -9,8 +9,8 @@ from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 from beltrami.joint import Joint
 from beltrami.model.baseline import (
+    Architecture,
     Baseline,
-    Frame,
     adalanczosnet,
     cgnn,
     gat,
@@ -23,7 +23,7 @@ from beltrami.model.baseline import (
     sage_mean,
 )
 
-Build = Callable[[Frame, RunConfig], Baseline]
+Build = Callable[[Architecture, RunConfig], Baseline]
 LAYERED: dict[str, Build] = {
     "gcn": lambda frame, config: gcn(frame),
     "gat": lambda frame, config: gat(
@@ -53,7 +53,7 @@ def build_rival(config: RunConfig, *, features: int, positions: int, num_classes
     if config.model.kind not in RIVALS:
         raise UnknownName("model.kind", config.model.kind, ("blend", *NETWORKS, *RIVALS))
     _check_rival(config)
-    frame = Frame(
+    frame = Architecture(
         features,
         num_classes,
         positions=positions,

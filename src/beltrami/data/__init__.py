@@ -1,18 +1,16 @@
-"""Data: the paper's graphs, read from files or fetched once, with the splits the literature makes of them."""
+"""Datasets: the paper's graphs, read from files or downloaded once, and the splits used in the literature."""
 
-from beltrami.data.catalogue import CATALOGUE, Facts
+from beltrami.data.catalogue import CATALOGUE, Availability, Facts, available, load
 from beltrami.data.dataset import Dataset, undirected
-from beltrami.data.digits import read_digits
 from beltrami.data.download import Progress
 from beltrami.data.protocol import PROTOCOLS, make_split
-from beltrami.data.reader import available, load
-from beltrami.data.source import Place
 from beltrami.data.split import Split
+from beltrami.data.synthetic import read_digits
 
 __all__ = [
     "load",
     "available",
-    "Place",
+    "Availability",
     "Progress",
     "CATALOGUE",
     "Facts",

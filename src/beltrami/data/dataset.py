@@ -1,4 +1,4 @@
-"""Dataset: a graph with features and classes at its nodes."""
+"""Datasets: a graph with features and classes at its nodes."""
 
 from dataclasses import dataclass, replace
 
@@ -15,11 +15,11 @@ class Dataset:
     """An undirected graph with a feature vector and a class at every node.
 
     Args:
-        name: the name it is loaded by; the ``digl`` protocol looks at it.
-        x: features, dense float32, with the values of the files.
+        name: the name it is loaded by; the ``digl`` protocol depends on it.
+        x: features, dense float32, as in the files.
         edge_index: both directions of every edge once, in lexicographic order, no self-loops; see ``undirected``.
-        y: classes, counted from 0.
-        published: the split its makers published, if they did.
+        y: classes, from 0.
+        published: the published split, if there is one.
 
     Shapes:
         ``x`` (n, d), ``edge_index`` (2, m) with m even, ``y`` (n,).
@@ -35,15 +35,18 @@ class Dataset:
         check_matrix(self.x, name="x")
         if self.x.dtype != torch.float32 or self.x.layout != torch.strided:
             raise ValueError(f"`x` must be dense float32; got {self.x.dtype}, {self.x.layout}. Try `x.float()`.")
-        check_graph(self.edge_index, num_nodes=self.num_nodes)
-        _check_undirected(self.edge_index, num_nodes=self.num_nodes)
+        if not torch.equal(self.edge_index, undirected(self.edge_index, num_nodes=self.num_nodes)):
+            raise ValueError(
+                "`edge_index` must list both directions of every edge once, in lexicographic order, as torch.int64 and "
+                "without self-loops: pass it through `undirected(edge_index, num_nodes=...)`."
+            )
         if self.y.dtype != torch.int64 or self.y.shape != (self.num_nodes,):
             raise ValueError(
                 f"`y` must hold one class (torch.int64) for each of {self.num_nodes} nodes; "
                 f"got {self.y.dtype} of shape {tuple(self.y.shape)}."
             )
         if int(self.y.min()) < 0:
-            raise ValueError(f"`y` holds class {int(self.y.min())}; classes are counted from 0.")
+            raise ValueError(f"`y` holds class {int(self.y.min())}; classes start at 0.")
         if self.published is not None and self.published.num_nodes != self.num_nodes:
             raise ValueError(f"`published` splits {self.published.num_nodes} nodes; the graph has {self.num_nodes}.")
 
@@ -65,7 +68,7 @@ class Dataset:
         return int(self.y.max()) + 1
 
     def largest_component(self) -> "Dataset":
-        """The connected component with the most nodes (of several, the one with the lowest node), in the old order."""
+        """Return the largest connected component (of several, the one with the lowest node), in the old node order."""
         nodes = _largest_component(self.edge_index, num_nodes=self.num_nodes)
         if nodes.shape[0] == self.num_nodes:
             return self
@@ -86,27 +89,13 @@ class Dataset:
 
 
 def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
-    """Both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
+    """Return both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
     check_graph(edge_index, num_nodes=num_nodes)
     j, i = edge_index.long()
     j, i = j[j != i], i[j != i]
     keys = torch.cat((j * num_nodes + i, i * num_nodes + j)).sort().values
     keys = keys[torch.diff(keys, prepend=keys.new_full((1,), -1)) > 0]
     return torch.stack((keys // num_nodes, keys % num_nodes))
-
-
-def _check_undirected(edge_index: Tensor, *, num_nodes: int) -> None:
-    j, i = edge_index.long()
-    keys = j * num_nodes + i
-    sorted_once = bool((keys[1:] > keys[:-1]).all())
-    if edge_index.dtype == torch.int64 and sorted_once and not bool((j == i).any()):
-        mirrored = (i * num_nodes + j).sort().values
-        if torch.equal(mirrored, keys):
-            return
-    raise ValueError(
-        "`edge_index` must list both directions of every edge once, in lexicographic order, as torch.int64 and without "
-        "self-loops: pass it through `undirected(edge_index, num_nodes=...)`."
-    )
 
 
 def _largest_component(edge_index: Tensor, *, num_nodes: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""npz: Amazon and Coauthor graphs from the archives of Shchur et al. (2018)."""
+"""npz: read the Amazon and Coauthor graphs from the archives of Shchur et al. (2018)."""
 
 import hashlib
 import zipfile
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from beltrami.data.dataset import Dataset, undirected
-from beltrami.errors import DataError
+from beltrami.data.file import corrupt_file
 
 ARRAYS: Mapping[str, type[np.generic]] = {
     "adj_data": np.float32,
@@ -26,38 +26,38 @@ ARRAYS: Mapping[str, type[np.generic]] = {
     "labels": np.int64,
 }
 
-# What numpy and zipfile raise on files cut short, altered, or of another kind.
+# The errors of numpy and zipfile on files that are truncated, altered, or of another kind.
 UNREADABLE = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
-    """Read one archive: a word occurs in a node's text or does not (x is 0 or 1), edges in both directions.
+    """Read one archive: x is 1 where a word occurs in a node's text, else 0; edges in both directions.
 
-    Coauthor CS counts its words; like every published figure on it, we keep whether a word occurs.
+    Coauthor CS counts its words; as in all published results, only their occurrence is kept.
 
     Args:
-        path: the archive; only the arrays needed are read from it, never a pickle.
+        path: the archive; only the needed arrays are read, never a pickle.
         name: the dataset's name.
-        digest: what ``content_digest`` gives for the right arrays; archives compressed differently have the same.
+        digest: the ``content_digest`` of the published arrays, independent of the compression.
     """
     arrays = _load(path)
     if content_digest(arrays) != digest:
-        raise _refusal(path, "its arrays are not the published ones")
+        raise corrupt_file(path, "its arrays are not the published ones")
     try:
         return _assemble(name, arrays)
     except ValueError as error:
-        raise _refusal(path, str(error)) from error
+        raise corrupt_file(path, str(error)) from error
 
 
 def npz_digest(path: Path) -> str:
-    """``content_digest`` of the archive at ``path``."""
+    """Return the ``content_digest`` of the archive at ``path``."""
     return content_digest(_load(path))
 
 
 def content_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 over name, type, shape and values of the arrays, whatever the compression of the file."""
+    """Return the SHA-256 of the names, types, shapes and values of the arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name], dtype=np.dtype(ARRAYS[name]).newbyteorder("<"))
@@ -71,7 +71,7 @@ def _load(path: Path) -> Arrays:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name].astype(dtype) for name, dtype in ARRAYS.items()}
     except UNREADABLE as error:
-        raise _refusal(path, str(error)) from error
+        raise corrupt_file(path, str(error)) from error
 
 
 def _assemble(name: str, arrays: Arrays) -> Dataset:
@@ -85,10 +85,3 @@ def _assemble(name: str, arrays: Arrays) -> Dataset:
     edges = adjacency.tocoo()
     edge_index = torch.from_numpy(np.stack((edges.row, edges.col)).astype(np.int64))
     return Dataset(name, x, undirected(edge_index, num_nodes=x.shape[0]), torch.from_numpy(arrays["labels"]))
-
-
-def _refusal(path: Path, reason: str) -> DataError:
-    return DataError(
-        f"{path} is corrupt or not the published file ({reason}): delete it and try again, or point BELTRAMI_DATA at a "
-        "folder with the right one."
-    )

@@ -1,4 +1,4 @@
-"""ogb: ogbn-arxiv in the layout of the Open Graph Benchmark, compressed text throughout."""
+"""ogb: read ogbn-arxiv from the compressed tables of the Open Graph Benchmark."""
 
 import gzip
 import warnings
@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from beltrami.data.catalogue import Facts
 from beltrami.data.dataset import Dataset, undirected
+from beltrami.data.file import corrupt_file
 from beltrami.data.split import Split, mask
-from beltrami.errors import DataError
 
 PARTS = (
     "raw/edge.csv.gz",
@@ -27,20 +26,19 @@ PARTS = (
 )
 
 
-def read_ogb(folder: Path, *, name: str, expected: Facts) -> Dataset:
+def read_ogb(folder: Path, *, name: str, sizes: tuple[int, int, int, int]) -> Dataset:
     """Read a node classification graph of OGB: features as given, citations in both directions, the split by year.
 
     Args:
         folder: holds ``raw`` and ``split/time``.
         name: the dataset's name.
-        expected: the published numbers of nodes, edges, features and classes; there is no digest to check by.
+        sizes: the published numbers of nodes, edges, features and classes; no digest was published.
     """
     table = {part: _table(folder / part, dtype=np.float32 if "feat" in part else np.int64) for part in PARTS}
     edges, x, y, nodes, citations, *sets = table.values()
     found = (x.shape[0], edges.shape[0], x.shape[1], int(y.max()) + 1)
-    published = (expected.nodes, expected.edges, expected.features, expected.classes)
-    if found != published or (nodes[0, 0], citations[0, 0]) != published[:2]:
-        raise _refusal(folder, f"nodes, edges, features, classes are {found} where {published} were published")
+    if found != sizes or (nodes[0, 0], citations[0, 0]) != sizes[:2]:
+        raise corrupt_file(folder, f"nodes, edges, features, classes are {found} where {sizes} were published")
     try:
         n = x.shape[0]
         edge_index = undirected(torch.from_numpy(edges.T), num_nodes=n)
@@ -50,7 +48,7 @@ def read_ogb(folder: Path, *, name: str, expected: Facts) -> Dataset:
         split = Split(train, val, test, protocol="ogb", seed=0)
         return Dataset(name, torch.from_numpy(x), edge_index, torch.from_numpy(y[:, 0]), split)
     except ValueError as error:
-        raise _refusal(folder, str(error)) from error
+        raise corrupt_file(folder, str(error)) from error
 
 
 def _table(path: Path, *, dtype: type[np.generic]) -> NDArray[Any]:
@@ -61,12 +59,5 @@ def _table(path: Path, *, dtype: type[np.generic]) -> NDArray[Any]:
         ):
             table: NDArray[Any] = np.loadtxt(file, dtype=dtype, delimiter=",", ndmin=2)
     except (OSError, EOFError, ValueError, UserWarning, zlib.error) as error:
-        raise _refusal(path, str(error)) from error
+        raise corrupt_file(path, str(error)) from error
     return table
-
-
-def _refusal(path: Path, reason: str) -> DataError:
-    return DataError(
-        f"{path} is corrupt or not as OGB published it ({reason}): delete it and try again, or point BELTRAMI_DATA at "
-        "a folder with the right files."
-    )

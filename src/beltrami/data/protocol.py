@@ -1,7 +1,8 @@
-"""Protocols: the named rules by which the literature divides nodes into training, validation and test sets."""
+"""Protocols: the literature's named rules for training, validation and test sets."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -23,17 +24,17 @@ Protocol = Callable[[Dataset, int], Split]
 
 
 def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
-    """Divide the nodes of ``dataset`` by a named protocol; the same arguments give the same split on every machine.
+    """Split the nodes of ``dataset`` by a named protocol; the same arguments give the same split on every machine.
 
-    Random protocols read one permutation of the nodes from ``numpy.random.RandomState(seed)``, whose stream is frozen
-    across versions of numpy.
+    Random protocols draw permutations of the nodes from ``numpy.random.RandomState(seed)``, whose stream is the same in
+    all versions of numpy.
 
     Args:
         dataset: the graph; take its ``largest_component()`` first if that is what will be trained on.
         protocol: ``planetoid`` (the published 20 per class, 500, 1000), ``ogb`` (the published split by year),
-            ``published`` (whichever split came with the dataset), ``digl`` (a development set of 1500 nodes, 5000 on
-            Coauthor CS: of it 20 per class train and the rest validate; all other nodes test; behind the paper's
-            random-split figures) or ``shchur`` (20 per class train, 30 per class validate, the rest tests).
+            ``published`` (the dataset's published split), ``digl`` (a development set of 1500 nodes, 5000 on
+            Coauthor CS, of which 20 per class train and the rest validate; all other nodes test; used for the paper's
+            random splits) or ``shchur`` (20 per class train, 30 per class validate, the rest test).
         seed: from 0 to 2**32 - 1; published splits do not depend on it.
     """
     if protocol not in PROTOCOLS:
@@ -43,33 +44,29 @@ def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
     return PROTOCOLS[protocol](dataset, seed)
 
 
-def planetoid(dataset: Dataset, seed: int) -> Split:
-    """The published masks of Cora, CiteSeer and PubMed."""
-    return _published_by(dataset, seed, protocol="planetoid")
-
-
-def ogb(dataset: Dataset, seed: int) -> Split:
-    """The published masks of ogbn-arxiv: papers until 2017 train, those of 2018 validate, later ones test."""
-    return _published_by(dataset, seed, protocol="ogb")
-
-
-def published(dataset: Dataset, seed: int) -> Split:
-    """The split that came with the dataset, under its own protocol's name."""
-    if dataset.published is None:
+def published(dataset: Dataset, seed: int, *, protocol: str | None = None) -> Split:
+    """Return the published split; refuse one of another ``protocol`` than this, if given."""
+    split = dataset.published
+    if split is None:
         raise ValueError(f"the dataset {dataset.name!r} has no published split: use the protocol 'digl' or 'shchur'.")
-    return replace(dataset.published, seed=seed)
+    if protocol is not None and split.protocol != protocol:
+        raise ValueError(
+            f"the published split of {dataset.name!r} is {split.protocol!r}, not {protocol!r}: "
+            f"use the protocol {split.protocol!r}, 'digl' or 'shchur'."
+        )
+    return replace(split, seed=seed)
 
 
 def digl(dataset: Dataset, seed: int) -> Split:
-    """A random development set, of it 20 per class train and the rest validates; all other nodes test.
+    """Draw a development set, of which 20 per class train and the rest validate; all other nodes test.
 
-    A development set with fewer than 20 nodes of some class (one seed in a hundred on Computers) is drawn again
-    from the same stream.
+    A development set with fewer than 20 nodes of some class (one seed in a hundred on Computers) is drawn again from
+    the same stream.
     """
     size = LARGE_DEVELOPMENT.get(dataset.name, DEVELOPMENT)
     if dataset.num_nodes <= size:
         raise ValueError(
-            f"the protocol 'digl' sets {size} nodes aside for development and tests on the others, but "
+            f"the protocol 'digl' takes {size} nodes for development and tests on the others, but "
             f"{dataset.name!r} has {dataset.num_nodes} nodes: use the protocol 'shchur'."
         )
     y = dataset.y.cpu().numpy()
@@ -82,11 +79,11 @@ def digl(dataset: Dataset, seed: int) -> Split:
             train = _rank_in_class(development, y) < TRAIN_PER_CLASS
             return _split(dataset, development[train], development[~train], rest, protocol="digl", seed=seed)
     _check_classes(y[development], y, needed=TRAIN_PER_CLASS, protocol="digl", among=f"a development set of {size}")
-    raise AssertionError("a short class is refused above")
+    raise AssertionError("unreachable: the check above raises")
 
 
 def shchur(dataset: Dataset, seed: int) -> Split:
-    """20 random nodes of each class train, 30 of each validate, the rest tests."""
+    """Draw 20 nodes of each class to train and 30 of each to validate; the rest test."""
     y, needed = dataset.y.cpu().numpy(), TRAIN_PER_CLASS + VAL_PER_CLASS
     _check_classes(y, y, needed=needed, protocol="shchur", among=f"{dataset.name!r}")
     order = np.random.RandomState(seed).permutation(dataset.num_nodes)
@@ -96,18 +93,14 @@ def shchur(dataset: Dataset, seed: int) -> Split:
 
 
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {"planetoid": planetoid, "ogb": ogb, "published": published, "digl": digl, "shchur": shchur}
+    {
+        "planetoid": partial(published, protocol="planetoid"),
+        "ogb": partial(published, protocol="ogb"),
+        "published": published,
+        "digl": digl,
+        "shchur": shchur,
+    }
 )
-
-
-def _published_by(dataset: Dataset, seed: int, *, protocol: str) -> Split:
-    split = published(dataset, seed)
-    if split.protocol != protocol:
-        raise ValueError(
-            f"the published split of {dataset.name!r} is {split.protocol!r}, not {protocol!r}: "
-            f"use the protocol {split.protocol!r}, 'digl' or 'shchur'."
-        )
-    return split
 
 
 def _split(dataset: Dataset, train: Nodes, val: Nodes, test: Nodes, *, protocol: str, seed: int) -> Split:
@@ -116,7 +109,7 @@ def _split(dataset: Dataset, train: Nodes, val: Nodes, test: Nodes, *, protocol:
 
 
 def _rank_in_class(order: Nodes, y: Nodes) -> Nodes:
-    """For each node of ``order``, how many nodes of its class stand before it there."""
+    """Return, for each node of ``order``, the number of nodes of its class before it."""
     classes = y[order]
     grouped = np.argsort(classes, kind="stable")
     sizes = np.bincount(classes)
@@ -136,5 +129,5 @@ def _check_classes(y: Nodes, like: Nodes, *, needed: int, protocol: str, among: 
     if counts[short] < needed:
         raise ValueError(
             f"the protocol {protocol!r} needs {needed} nodes of every class, but class {short} has {counts[short]} in "
-            f"{among}: use a published split, or merge or leave out the class."
+            f"{among}: use a published split, or merge or remove the class."
         )

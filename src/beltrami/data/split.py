@@ -1,4 +1,4 @@
-"""Split: which nodes train, which validate, which test."""
+"""Splits: the nodes for training, validation and testing."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three disjoint sets of nodes; nodes in none of them are simply not used.
+    """Three disjoint sets of nodes; nodes in none of them are unused.
 
     Args:
-        train: nodes whose labels are seen while training.
-        val: nodes that choose the epoch and the settings.
+        train: nodes whose labels are used in training.
+        val: nodes that select the epoch and the settings.
         test: nodes whose accuracy is reported.
-        protocol: the name of the rule that drew the sets.
-        seed: the seed it drew them with; published sets do not depend on it.
+        protocol: the name of the rule that made the sets.
+        seed: the random seed of the rule; published sets do not depend on it.
 
     Shapes:
         ``train``, ``val``, ``test`` (n,) boolean.
@@ -45,14 +45,14 @@ class Split:
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal characters of the SHA-256 of the number of nodes and the packed masks, nothing else."""
+        """The first 16 hexadecimal digits of the SHA-256 of the number of nodes and the packed masks."""
         digest = hashlib.sha256(str(self.num_nodes).encode())
         for chosen in (self.train, self.val, self.test):
             digest.update(np.packbits(chosen.cpu().numpy()).tobytes())
         return digest.hexdigest()[:16]
 
     def restrict(self, nodes: Tensor) -> "Split":
-        """The same split of the subgraph on ``nodes`` (k,), in their order."""
+        """Return the split of the subgraph on ``nodes`` (k,), in their order."""
         return Split(self.train[nodes], self.val[nodes], self.test[nodes], self.protocol, self.seed)
 
     def to(self, device: torch.device | str) -> "Split":
@@ -60,9 +60,9 @@ class Split:
 
 
 def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:
-    """The indicator (num_nodes,) of the node numbers ``nodes`` (k,)."""
+    """Return the boolean mask (num_nodes,) of the node indices ``nodes`` (k,)."""
     if nodes.numel() and (int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes):
-        raise ValueError(f"a set of nodes goes from {int(nodes.min())} to {int(nodes.max())}, of {num_nodes} nodes.")
+        raise ValueError(f"node indices run from {int(nodes.min())} to {int(nodes.max())}, of {num_nodes} nodes.")
     chosen = torch.zeros(num_nodes, dtype=torch.bool, device=nodes.device)
     chosen[nodes] = True
     return chosen

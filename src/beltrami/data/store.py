@@ -1,4 +1,4 @@
-"""Store: positions and rewired graphs in files of their own, each tied to the graph it was made of."""
+"""Files of positions and of rewired graphs, each bound by digest to the graph it was computed from."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from beltrami.data.digest import tensor_digest
-from beltrami.data.file import write_atomically
+from beltrami.data.file import tensor_digest, write_atomically
 from beltrami.errors import DataError
 from beltrami.graph import Edges
 
@@ -19,15 +18,15 @@ HEADER = "beltrami"
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a file holds and of which graph.
+class Provenance:
+    """The kind of a file's content and how it was computed.
 
     Args:
         kind: ``positions`` or ``stencil``.
         dataset: the name of the dataset.
         component: ``largest`` or ``all`` of it.
         by: the method and its parameters, for a reader.
-        space: where positions live, ``flat`` or ``ball``.
+        space: the space of positions, ``flat`` or ``ball``.
     """
 
     kind: str
@@ -39,63 +38,63 @@ class Made:
 
 @dataclass(frozen=True)
 class Header:
-    """What the head of a file says: how it was made, of which graph, and the digest of all this and the content."""
+    """The header of a file: its provenance, its graph (nodes and digest), and the digest of header and content."""
 
-    made: Made
+    made: Provenance
     nodes: int
     graph: str
     digest: str = ""
 
-    def seal(self, tensors: dict[str, Tensor]) -> str:
-        """The digest that it should have."""
+    def expected_digest(self, tensors: dict[str, Tensor]) -> str:
+        """Return the digest of this header with the content ``tensors``."""
         return tensor_digest(tensors, name=json.dumps([asdict(self.made), self.nodes, self.graph], sort_keys=True))
 
 
-def save_positions(path: Path, positions: Tensor, edges: Edges, made: Made) -> str:
-    """Write positions of the nodes of ``edges``, dense or sparse; returns the digest of the content."""
+def save_positions(path: Path, positions: Tensor, edges: Edges, made: Provenance) -> str:
+    """Write positions, dense or sparse, of the nodes of ``edges``; return the file's digest."""
     return _save(path, pack_matrix(positions), edges, made)
 
 
-def save_stencil(path: Path, mesh: Edges, edges: Edges, made: Made) -> str:
-    """Write the graph that a stencil made of ``edges``; returns the digest of the content."""
+def save_stencil(path: Path, mesh: Edges, edges: Edges, made: Provenance) -> str:
+    """Write the graph ``mesh`` that a stencil made from ``edges``; return the file's digest."""
     tensors = {"edge_index": mesh.edge_index} | ({} if mesh.weight is None else {"weight": mesh.weight})
     return _save(path, tensors, edges, made)
 
 
-def load_positions(path: Path, edges: Edges) -> tuple[Tensor, Made]:
-    """Positions from a file of :func:`save_positions`, refused unless they are those of ``edges``."""
+def load_positions(path: Path, edges: Edges) -> tuple[Tensor, Provenance]:
+    """Read a file of :func:`save_positions`; a :class:`DataError` unless it belongs to ``edges``."""
     tensors, header = _load(path, POSITIONS, edges)
     return unpack_matrix(tensors), header.made
 
 
 def load_stencil(path: Path, edges: Edges) -> Edges:
-    """A rewired graph from a file of :func:`save_stencil`, refused unless it was made of ``edges``."""
+    """Read a file of :func:`save_stencil`; a :class:`DataError` unless it was made from ``edges``."""
     tensors, _ = _load(path, STENCIL, edges)
     return Edges.build(tensors["edge_index"], num_nodes=edges.num_nodes, weight=tensors.get("weight"))
 
 
 def read_header(path: Path, *, kind: str) -> Header:
-    """The head of a file; a :class:`DataError` says what is wrong with it."""
+    """Read the header of a file; a :class:`DataError` if the file is not of this kind."""
     return _read(path, kind)[1]
 
 
 def graph_digest(edges: Edges) -> str:
-    """SHA-256 of a graph's edges and their weights, whatever order they came in."""
+    """Return the SHA-256 of a graph's edges and weights, independent of their input order."""
     return tensor_digest({"edge_index": edges.edge_index, "weight": edges.weight}, name="graph")
 
 
 def pack_matrix(matrix: Tensor) -> dict[str, Tensor]:
-    """A dense or sparse matrix as the dense tensors that a file can hold."""
-    here = matrix.detach().cpu()
-    if here.layout == torch.strided:
-        return {"dense": here.contiguous()}
-    here = here.to_sparse_coo().coalesce()
-    shape = torch.tensor(here.shape)
-    return {"indices": here.indices().contiguous(), "values": here.values().contiguous(), "shape": shape}
+    """Return a dense or sparse matrix as dense tensors."""
+    matrix = matrix.detach().cpu()
+    if matrix.layout == torch.strided:
+        return {"dense": matrix.contiguous()}
+    matrix = matrix.to_sparse_coo().coalesce()
+    shape = torch.tensor(matrix.shape)
+    return {"indices": matrix.indices().contiguous(), "values": matrix.values().contiguous(), "shape": shape}
 
 
 def unpack_matrix(tensors: dict[str, Tensor]) -> Tensor:
-    """The matrix of :func:`pack_matrix`."""
+    """Return the matrix of :func:`pack_matrix`."""
     if "dense" in tensors:
         return tensors["dense"]
     shape: list[int] = tensors["shape"].tolist()
@@ -105,37 +104,39 @@ def unpack_matrix(tensors: dict[str, Tensor]) -> Tensor:
     return matrix
 
 
-def _save(path: Path, tensors: dict[str, Tensor], edges: Edges, made: Made) -> str:
+def _save(path: Path, tensors: dict[str, Tensor], edges: Edges, made: Provenance) -> str:
     from safetensors.torch import save
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = Header(made, edges.num_nodes, graph_digest(edges))
-    header = replace(header, digest=header.seal(tensors))
+    header = replace(header, digest=header.expected_digest(tensors))
     write_atomically(path, save(tensors, metadata={HEADER: json.dumps(asdict(header), sort_keys=True)}))
     return header.digest
 
 
 def _load(path: Path, kind: str, edges: Edges) -> tuple[dict[str, Tensor], Header]:
     tensors, header = _read(path, kind, content=True)
-    if header.digest != header.seal(tensors):
+    if header.digest != header.expected_digest(tensors):
         raise DataError(f"the {kind} file {path} is damaged: make it again with `beltrami {VERBS[kind]}`.")
     if (header.nodes, header.graph) != (edges.num_nodes, graph_digest(edges)):
         made = header.made
         raise DataError(
-            f"the {kind} file {path} is of another graph ({made.dataset}, component {made.component}, {header.nodes} "
-            f"nodes) than this one of {edges.num_nodes} nodes: run `beltrami {VERBS[kind]}` on this one, or set "
-            "`data.component` as it was there."
+            f"the {kind} file {path} belongs to another graph ({made.dataset}, component {made.component}, "
+            f"{header.nodes} nodes) than this one of {edges.num_nodes} nodes: run `beltrami {VERBS[kind]}` on this "
+            "graph, or set `data.component` to the file's."
         )
     return tensors, header
 
 
 def _read(path: Path, kind: str, *, content: bool = False) -> tuple[dict[str, Tensor], Header]:
+    """Return the tensors of a file (none without ``content``) and its header, unverified."""
     from safetensors import SafetensorError, safe_open
 
     verb = VERBS[kind]
     try:
         with safe_open(path, framework="pt") as file:
-            header = _parse((file.metadata() or {})[HEADER])
+            values = json.loads((file.metadata() or {})[HEADER])
+            header = Header(**{**values, "made": Provenance(**values["made"])})
             names: list[str] = file.keys() if content else []
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in names}
     except FileNotFoundError:
@@ -145,10 +146,5 @@ def _read(path: Path, kind: str, *, content: bool = False) -> tuple[dict[str, Te
     except (SafetensorError, ValueError, TypeError, KeyError):
         raise DataError(f"{path} is not a {kind} file, or it is damaged: `beltrami {verb}` writes one.") from None
     if header.made.kind != kind:
-        raise DataError(f"{path} is a {header.made.kind} file and no {kind} file: `beltrami {verb}` writes those.")
+        raise DataError(f"{path} is a {header.made.kind} file, not a {kind} file: `beltrami {verb}` writes those.")
     return tensors, header
-
-
-def _parse(text: str) -> Header:
-    values = json.loads(text)
-    return Header(**{**values, "made": Made(**values["made"])})

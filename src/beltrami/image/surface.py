@@ -1,4 +1,4 @@
-"""Surface: an image as a surface in space, and the metric it inherits there."""
+"""An image as a surface in space, and its metric."""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from beltrami.image.grid import DOWN, RIGHT, check_image, ends
+from beltrami.image.pixels import DOWN, RIGHT, check_image, pixel_pairs
 
 
 class Pullback(NamedTuple):
     r"""The Riemannian metric of the surface, a symmetric matrix :math:`G = \begin{pmatrix} g_{11} & g_{12} \\
-    g_{12} & g_{22} \end{pmatrix}` at each pixel, with :math:`u_1` going down and :math:`u_2` to the right.
+    g_{12} & g_{22} \end{pmatrix}` at each pixel, with :math:`u_1` pointing down and :math:`u_2` to the right.
 
     Shapes:
         each entry (h, w).
@@ -40,20 +40,17 @@ class Surface:
 
     .. math:: G = I + \alpha^2 \sum_c \nabla x_c \nabla x_c^\top
 
-    With patches, the features of a pixel are the :math:`k \times k` pixels around it, as far as they lie in the image,
-    each weighted so that together they count as one: the sum above becomes its mean over the patch. That tells an edge
-    from noise much better than the pixel alone, whose gradient is mostly noise.
+    With patches, the features of a pixel are the :math:`k \times k` pixels around it that lie in the image, with
+    weights that sum to one: the sum above becomes its mean over the patch. A single pixel's gradient is mostly noise;
+    the mean separates edges from noise much better.
 
-    Squared derivatives are means of the squared differences to either side, products those of central differences; so
-    the determinant is never below one. Nothing changes across the border.
+    Squared derivatives are means of squared one-sided differences, products are those of central differences; so the
+    determinant is never below one. Differences across the border are zero.
 
     Args:
-        alpha: how high features stand above the plane, per grey value; 0 is the flat plane. Edges much higher than
-            :math:`1 / \alpha` are kept.
+        alpha: height of the surface per grey value; 0 is the flat plane. Edges much higher than :math:`1 / \alpha`
+            are kept.
         patch: k, odd; 1 for no patches.
-
-    Shapes:
-        ``x`` (c, h, w) -> three times (h, w).
     """
 
     alpha: float
@@ -66,11 +63,12 @@ class Surface:
             raise ValueError(f"Surface needs an odd `patch`, 1 for none; got {self.patch}.")
 
     def pullback(self, x: Tensor) -> Pullback:
-        """G at every pixel."""
+        """Return the metric G at every pixel of ``x`` (c, h, w)."""
         check_image(x)
-        down, right = (_difference(x, offset).square().sum(0) for offset in (DOWN, RIGHT))
-        wide = F.pad(x[None], (1, 1, 1, 1), mode="replicate")[0]
-        central = wide[:, 2:, 1:-1] - wide[:, :-2, 1:-1], wide[:, 1:-1, 2:] - wide[:, 1:-1, :-2]
+        pairs = pixel_pairs(x, DOWN), pixel_pairs(x, RIGHT)
+        down, right = ((there - here).square().sum(0) for here, there in pairs)
+        padded = F.pad(x[None], (1, 1, 1, 1), mode="replicate")[0]
+        central = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1], padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
         products = torch.stack(
             (
                 0.5 * (F.pad(down, (0, 0, 1, 0)) + F.pad(down, (0, 0, 0, 1))),
@@ -84,22 +82,3 @@ class Surface:
             products = F.avg_pool2d(products, (1, k), 1, (0, reach), count_include_pad=False)
         g11, g12, g22 = self.alpha**2 * products
         return Pullback(1 + g11, g12, 1 + g22)
-
-
-def patches(x: Tensor, size: int) -> Tensor:
-    """The image whose channels are the pixels around each pixel; beyond the border the nearest pixel repeats.
-
-    Shapes:
-        ``x`` (c, h, w) -> (size^2 c, h, w), the patch's pixels row by row, each with its c channels.
-    """
-    check_image(x)
-    if size < 1 or size % 2 == 0:
-        raise ValueError(f"`size` of a patch must be odd; got {size}.")
-    (h, w), reach = x.shape[1:], size // 2
-    wide = F.pad(x[None], (reach,) * 4, mode="replicate")[0]
-    return torch.cat([wide[:, i : i + h, j : j + w] for i in range(size) for j in range(size)])
-
-
-def _difference(x: Tensor, offset: tuple[int, int]) -> Tensor:
-    here, there = ends(x, offset)
-    return there - here

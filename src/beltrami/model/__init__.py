@@ -1,10 +1,10 @@
-"""Models: encoders, the evolution between them, and BLEND."""
+"""Models: encoders, the evolution, decoders, and BLEND."""
 
 from beltrami.model.blend import BLEND
 from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.dropout import Dropout
-from beltrami.model.evolution import Evolution, Evolved, Segment
+from beltrami.model.evolution import Evolution, Segment, Trajectory
 
 __all__ = [
     "BLEND",
@@ -15,6 +15,6 @@ __all__ = [
     "Decoder",
     "Dropout",
     "Evolution",
-    "Evolved",
+    "Trajectory",
     "Segment",
 ]

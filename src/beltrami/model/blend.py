@@ -6,15 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.flow import Cost
-from beltrami.graph import Edges, SparseMatrix
-from beltrami.model.classifier import Classifier, Inputs, Output, checked, checked_edges
-from beltrami.model.coder import Decoder, Encoder
+from beltrami.graph import Edges
+from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
+from beltrami.model.coder import Decoder, Encoder, Matrix
 from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution
 
 
 class BLEND(Classifier):
-    r"""Beltrami neural diffusion.
+    r"""Beltrami neural diffusion: an encoder, a flow, and a decoder.
 
     .. math:: z(0) = (\phi(u_{in}), \psi(x_{in})), \quad z(T) = z(0) + \int_0^T \frac{\partial z}{\partial t} dt,
         \quad y = \xi(z(T))
@@ -25,8 +25,8 @@ class BLEND(Classifier):
         xi: decoder.
         phi: position encoder; None for a flow of features alone.
         batch_norm: normalise each channel of z(0) over the nodes.
-        node_dropout: share of the nodes whose features start at zero while training, the others scaled up: what is
-            left of a node then comes from its neighbours.
+        node_dropout: share of nodes whose features are set to zero in training, the others scaled up, so that these
+            nodes are predicted from their neighbours.
 
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
@@ -58,8 +58,8 @@ class BLEND(Classifier):
 
     @property
     def synchronises(self) -> bool:
-        moving = self.rewires or self.evolution.remesh is not None
-        return self.evolution.scheme.synchronises or moving or bool(self.costs)
+        rewires = self.rewires or self.evolution.remesh is not None
+        return self.evolution.scheme.synchronises or rewires or bool(self.costs)
 
     @property
     def rewires(self) -> bool:
@@ -69,30 +69,24 @@ class BLEND(Classifier):
     def costs(self) -> Sequence[Cost]:
         return self.evolution.costs
 
-    def prepare(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Inputs:
-        x = checked(x, "x", columns=self.psi.linear.in_features)
+    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
+        x = checked_matrix(x, "x", columns=self.psi.linear.in_features)
         n = x.shape[0]
         edges = checked_edges(edge_index, num_nodes=n)
         if self.phi is None and pos is not None:
             raise ValueError("this model has no position encoder phi: leave `pos` out, or build it with `phi`.")
         if self.phi is not None and pos is None:
             raise ValueError("this model has a position encoder phi: pass `pos`, or build it without `phi`.")
-        return Inputs(
-            x=x,
-            edges=edges,
-            pos=None
-            if self.phi is None or pos is None
-            else checked(pos, "pos", rows=n, columns=self.phi.linear.in_features),
-        )
+        if self.phi is not None and pos is not None:
+            pos = checked_matrix(pos, "pos", rows=n, columns=self.phi.linear.in_features)
+        return Inputs(x, edges, pos)
 
     def run(self, inputs: Inputs) -> Output:
         evolved = self.evolution.evolve(self.encode(inputs), inputs.edges)
         return Output(self.xi(evolved.z), evolved.cost, evolved.solves)
 
     def encode(self, inputs: Inputs) -> Tensor:
-        """z(0), positions first."""
+        """Return z(0), positions first."""
         z = self.node_dropout(self.psi(inputs.x))
         if self.phi is not None:
             z = torch.cat((self.phi(inputs.pos), z), dim=-1)
@@ -106,6 +100,5 @@ class BLEND(Classifier):
 
     @torch.no_grad()
     def attention_spread(self, inputs: Inputs) -> float:
-        """How far the diffusivities at z(0) are from uniform; 0 for exactly uniform."""
         z = self.encode(inputs)
         return self.evolution.flow.diffusivity.spread(z, self.evolution.stencil(z, inputs.edges))

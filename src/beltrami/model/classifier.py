@@ -1,4 +1,4 @@
-"""Classifier: what training asks of a model, BLEND or a rival."""
+"""The interface that training needs of a model, BLEND or a baseline."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,21 +10,22 @@ from torch import Tensor, nn
 from beltrami.errors import check_matrix
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.model.coder import Matrix
 from beltrami.scheme import Stats
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a model runs on, checked: features (n, f) and positions (n, p), dense or sparse, and the graph."""
+    """The checked inputs of a model: features (n, f) and positions (n, p), dense or sparse, and the graph."""
 
-    x: Tensor | SparseMatrix
+    x: Matrix
     edges: Edges
-    pos: Tensor | SparseMatrix | None = None
+    pos: Matrix | None = None
 
 
 @dataclass(frozen=True)
 class Output:
-    """Class scores (n, classes), the running cost to be added to the loss, and the statistics of each solve."""
+    """Class scores (n, classes), the running cost to add to the loss, and the statistics of each solve."""
 
     logits: Tensor
     cost: Tensor
@@ -32,37 +33,35 @@ class Output:
 
     @property
     def stats(self) -> Stats:
-        """All solves together; backward counts are in once ``backward`` has run."""
+        """The statistics of all solves together; backward counts are included once ``backward`` has run."""
         return Stats.total(self.solves)
 
 
 class Classifier(nn.Module, ABC):
-    """From the features of all nodes, a graph and positions to class scores of every node.
+    """A model that maps the features of all nodes, a graph and positions to class scores of every node.
 
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
         sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
-    def forward(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Tensor:
+    def forward(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Tensor:
         return self.run(self.prepare(x, edge_index, pos)).logits
 
     @property
     @abstractmethod
     def num_classes(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
 
     @property
     @abstractmethod
     def time(self) -> float:
-        """The terminal time T; 0 for a model that has none, whose trajectory is one point."""
+        """The terminal time T; 0 for a model without time."""
 
     @property
     @abstractmethod
     def synchronises(self) -> bool:
-        """Whether a training step waits for the device before its end; one that does not can be recorded."""
+        """Whether a training step synchronises with the device; if not, it can be captured in a CUDA graph."""
 
     @property
     @abstractmethod
@@ -71,34 +70,31 @@ class Classifier(nn.Module, ABC):
 
     @property
     def rewires(self) -> bool:
-        """Whether the graph is made of the model's own state; such models have no graph in common."""
+        """Whether the graph depends on the model's state, so that stacked models cannot share it."""
         return False
 
     @abstractmethod
-    def prepare(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Inputs:
-        """Check the inputs and bring them into the form of the hot path: do it once before a loop over :meth:`run`."""
+    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
+        """Check and convert the inputs; do it once before a loop over :meth:`run`."""
 
     @abstractmethod
     def run(self, inputs: Inputs) -> Output:
-        """As :meth:`forward` on prepared inputs, with the running cost and the statistics of its solves."""
+        """Return the scores on prepared inputs, with the running cost and the statistics of the solves."""
 
     @abstractmethod
     def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
-        """Class scores at each of the times ``ts``, increasing from 0, of all nodes or those of a mask or index.
+        """Return the class scores at each of the times ``ts``, increasing from 0, (len(ts), n, classes).
 
-        Shapes:
-            -> (len(ts), n, classes).
+        ``nodes``, a mask or an index, restricts the scores to some nodes.
         """
 
     @abstractmethod
     def attention_spread(self, inputs: Inputs) -> float:
-        """How far the learned weights of the edges are from uniform; 0 for exactly uniform, or none learned."""
+        """Return the standard deviation of the learned edge weights relative to uniform ones; 0 if none are learned."""
 
 
-def checked(x: Tensor | SparseMatrix, name: str, *, columns: int, rows: int | None = None) -> Tensor | SparseMatrix:
-    """An input of a model, its shape and values checked; sparse layouts become ``SparseMatrix``."""
+def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
+    """Return an input of a model after checking shape and values; sparse tensors become ``SparseMatrix``."""
     if isinstance(x, SparseMatrix):
         expected = (x.shape[0] if rows is None else rows, columns)
         if x.shape != expected:
@@ -111,7 +107,7 @@ def checked(x: Tensor | SparseMatrix, name: str, *, columns: int, rows: int | No
 
 
 def checked_edges(edge_index: Tensor | Edges, *, num_nodes: int) -> Edges:
-    """The graph of a model whose features have ``num_nodes`` rows."""
+    """Return the graph of a model whose features have ``num_nodes`` rows."""
     edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=num_nodes)
     if edges.num_nodes != num_nodes:
         raise ValueError(f"`x` has {num_nodes} rows where the graph has {edges.num_nodes} nodes.")

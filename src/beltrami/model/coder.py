@@ -1,4 +1,6 @@
-"""Encoders phi and psi, from inputs to the flow's coordinates, and the decoder xi, from its end to classes."""
+"""Encoders phi and psi, from inputs to the flow's coordinates, and the decoder xi, from z(T) to class scores."""
+
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -6,16 +8,19 @@ from torch import Tensor, nn
 from beltrami.graph import SparseMatrix
 from beltrami.model.dropout import Dropout
 
+Matrix: TypeAlias = Tensor | SparseMatrix
+"""Values at the nodes (n, channels), dense or sparse."""
+
 
 class Encoder(nn.Module):
-    r"""phi or psi: dropout on the input, then a linear map, or two with a hidden layer. Sparse inputs stay sparse.
+    """phi or psi: dropout, then a linear map, or two with a hidden layer. Sparse inputs stay sparse.
 
     Args:
         channels: width of the input.
-        out_channels: width of its coordinates in the flow.
-        dropout: share of the input's entries dropped while training, and of the hidden layer's.
-        hidden: width of a hidden layer with ReLU; None for none.
-        bias: whether the linear map on the input adds a constant.
+        out_channels: width of the output.
+        dropout: share of the entries of the input, and of the hidden layer, dropped in training.
+        hidden: width of a hidden layer with ReLU; None for no hidden layer.
+        bias: whether the first linear map has a bias.
 
     Shapes:
         (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
@@ -26,15 +31,15 @@ class Encoder(nn.Module):
     ) -> None:
         super().__init__()
         if hidden is not None and hidden < 1:
-            raise ValueError(f"Encoder needs a `hidden` layer of one channel or more; got {hidden}. For none, None.")
+            raise ValueError(f"Encoder needs a `hidden` width of at least 1, or None for no layer; got {hidden}.")
         self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, out_channels if hidden is None else hidden, bias=bias)
         self.second = None
         if hidden is not None:
             self.second = nn.Sequential(nn.ReLU(), Dropout(dropout), nn.Linear(hidden, out_channels))
 
-    def forward(self, x: Tensor | SparseMatrix) -> Tensor:
-        if isinstance(x, SparseMatrix):  # a zero dropped is the same zero
+    def forward(self, x: Matrix) -> Tensor:
+        if isinstance(x, SparseMatrix):  # dropping a zero changes nothing
             out = x.with_values(self.dropout(x.values)) @ self.linear.weight.t()
             out = out if self.linear.bias is None else out + self.linear.bias
         else:
@@ -48,7 +53,7 @@ class Decoder(nn.Module):
     Args:
         channels: width of the flow's state.
         num_classes: number of classes.
-        dropout: share of the state's entries dropped while training.
+        dropout: share of the state's entries dropped in training.
 
     Shapes:
         (..., n, channels) -> (..., n, num_classes).

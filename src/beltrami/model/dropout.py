@@ -1,8 +1,8 @@
-r"""Dropout whose masks are a function of a key and of nothing else.
+"""Dropout with counter-based masks.
 
-A mask depends on the seed that the module drew when it was made and on how often it has been called: not on the device,
-nor on what else draws random numbers. Runs trained side by side (``torch.func.vmap`` over stacked seeds) thus drop
-what they would have dropped alone, and a recorded CUDA graph what it would have dropped unrecorded.
+A mask is a hash of the module's seed, drawn at construction, and of its number of calls: it does not depend on the
+device or on other random numbers. Models trained together (``torch.func.vmap`` over stacked seeds) or in a CUDA graph
+thus drop the same entries as one model trained alone without a graph.
 """
 
 import math
@@ -12,15 +12,15 @@ from torch import Tensor, nn
 
 from beltrami.graph.ops.dispatch import has_kernel
 
-FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a 32-bit hash of low bias, as signed integers
+FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a low-bias 32-bit hash, as signed integers
 
 
 class Dropout(nn.Module):
-    """Zero each entry with probability ``p`` while training, and scale up the others.
+    """Set each entry to zero with probability ``p`` in training, and scale up the others.
 
     Args:
         p: in [0, 1).
-        rows: drop whole rows in place of entries.
+        rows: drop whole rows instead of entries.
 
     Shapes:
         (...) -> (...).
@@ -36,35 +36,35 @@ class Dropout(nn.Module):
         self.p, self.rows = p, rows
         self.register_buffer("seed", torch.randint(-(2**31), 2**31, (), dtype=torch.int32), persistent=False)
         self.register_buffer("calls", torch.zeros((), dtype=torch.int32), persistent=False)
-        self._places: tuple[tuple[int, ...], Tensor] | None = None
+        self._indices: tuple[tuple[int, ...], Tensor] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
         self.calls.add_(1)
-        least = round((self.p - 0.5) * 2**32)  # of 2^32 numbers, the share p lies below it
+        threshold = round((self.p - 0.5) * 2**32)  # a share p of the signed 32-bit integers lies below it
         if has_kernel(x):
             from beltrami.model.masking import masked
 
             width = math.prod(x.shape[1:]) if self.rows else 1
-            return masked(x, self.seed, self.calls, least=least, scale=1 / (1 - self.p), width=width)
+            return masked(x, self.seed, self.calls, threshold=threshold, scale=1 / (1 - self.p), width=width)
         shape = (x.shape[0], *(1 for _ in x.shape[1:])) if self.rows else tuple(x.shape)
-        kept = mixed(self._hashed_places(shape, x.device) ^ mixed(self.seed ^ mixed(self.calls)))
-        return x * ((kept >= least).to(x.dtype) * (1 / (1 - self.p)))
+        kept = hash32(self._hashed_indices(shape, x.device) ^ hash32(self.seed ^ hash32(self.calls)))
+        return x * ((kept >= threshold).to(x.dtype) * (1 / (1 - self.p)))
 
-    def _hashed_places(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
-        """A number for every place, the same at each call and so computed once."""
-        if self._places is None or self._places[0] != shape or self._places[1].device != device:
+    def _hashed_indices(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+        """Return a hash of every entry's index; it is the same at each call and cached."""
+        if self._indices is None or self._indices[0] != shape or self._indices[1].device != device:
             count = math.prod(shape)
-            self._places = (shape, mixed(torch.arange(count, dtype=torch.int32, device=device)).reshape(shape))
-        return self._places[1]
+            self._indices = (shape, hash32(torch.arange(count, dtype=torch.int32, device=device)).reshape(shape))
+        return self._indices[1]
 
     def extra_repr(self) -> str:
         return f"p={self.p}" + (", rows=True" if self.rows else "")
 
 
-def mixed(x: Tensor) -> Tensor:
-    """A one-to-one map of the 32-bit integers in which every bit depends on all others."""
+def hash32(x: Tensor) -> Tensor:
+    """Return a bijective hash of 32-bit integers in which every output bit depends on all input bits."""
     x = (x ^ ((x >> 16) & 0xFFFF)) * FIRST
     x = (x ^ ((x >> 15) & 0x1FFFF)) * SECOND
     return x ^ ((x >> 16) & 0xFFFF)

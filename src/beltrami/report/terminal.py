@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from beltrami.data import Facts, Place
+from beltrami.data import Availability, Facts
 from beltrami.train import Epoch, RunResult
 
 
@@ -77,7 +77,7 @@ def evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) 
     console.print("as recorded" if same else f"[yellow]recorded: {recorded}, on {result.device}[/]")
 
 
-def catalogue(facts: Mapping[str, Facts], places: Mapping[str, Place]) -> None:
+def catalogue(facts: Mapping[str, Facts], places: Mapping[str, Availability]) -> None:
     """The datasets, one a row."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("dataset", "nodes", "edges", "features", "classes", "at hand"):

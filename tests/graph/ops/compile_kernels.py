@@ -95,7 +95,7 @@ def main() -> None:
             x.requires_grad_()
         attend(PairScore(p, p, f), z, edges, normalise=normalise).sum().backward()
         largest(a.detach(), edges)
-        masking.masked(z, *torch.zeros(2, dtype=torch.int32), least=0, scale=2.0, width=1)
+        masking.masked(z, *torch.zeros(2, dtype=torch.int32), threshold=0, scale=2.0, width=1)
         run_recurrence(z.detach()[None].expand(2, -1, -1).contiguous(), a.detach().T.contiguous(), edges)
         (aggregate(a, p, edges).sum() + edge_dot(p, p, edges).sum() + collect(a, edges).sum()).backward()
 

@@ -1,4 +1,4 @@
-"""Competitors that are equations: closed forms, one step that is a residual layer, and gradients by every adjoint."""
+"""Baselines that are equations: closed forms, one Euler step as a residual layer, and gradients by every adjoint."""
 
 import pytest
 import torch
@@ -6,11 +6,10 @@ from checks import crooked, dense, normal
 from torch import Tensor
 
 from beltrami.graph import Edges
-from beltrami.model.baseline import Frame, GraphODE, cgnn, gde, gode
-from beltrami.model.baseline.cgnn import Propagation
-from beltrami.model.baseline.gcn import Convolution
-from beltrami.model.baseline.gde import Convolutions
-from beltrami.model.baseline.weight import symmetric
+from beltrami.model.baseline import Architecture, GraphODE, cgnn, gde, gode
+from beltrami.model.baseline.edge_weights import symmetric_weights
+from beltrami.model.baseline.graph_ode import CGNNField, ConvolutionField
+from beltrami.model.baseline.layered import GCNLayer
 from beltrami.scheme import (
     PID,
     RK4,
@@ -27,28 +26,28 @@ from beltrami.stencil import Loops
 from beltrami.train import seeded
 
 WIDTH = 3
-FRAME = Frame(5, 2, width=WIDTH, input_dropout=0.0, dropout=0.0, stencil=Loops())
+ARCHITECTURE = Architecture(5, 2, width=WIDTH, input_dropout=0.0, dropout=0.0, stencil=Loops())
 EXACT = Scheme(Dopri5(), PID(1e-10, 1e-10))
 MAKERS = {"cgnn": cgnn, "gde": gde, "gode": gode}
 
 
-def propagation(*, mixing: bool) -> Propagation:
+def cgnn_field(*, mixing: bool) -> CGNNField:
     with seeded(1):
-        return Propagation(WIDTH, mixing=mixing).double()
+        return CGNNField(WIDTH, mixing=mixing).double()
 
 
 def adjacency(edges: Edges) -> Tensor:
-    """Symmetrically normalised, dense."""
+    """Return the symmetrically normalised adjacency matrix, dense."""
     a = dense(torch.ones(edges.num_edges).double(), edges)
     return a / (a.sum(1)[:, None] * a.sum(0)).sqrt()
 
 
 @pytest.mark.parametrize("mixing", [False, True])
-def test_cgnn_has_the_solution_of_its_linear_equation(mixing: bool) -> None:
+def test_cgnn_is_the_solution_of_its_linear_equation(mixing: bool) -> None:
     """vec H(t) = e^{Mt} h0 + M^-1 (e^{Mt} - I) h0 with M = I (x) (A - I) + (W - I)' (x) I."""
-    edges, h0, field, t = crooked(), normal(6, WIDTH), propagation(mixing=mixing), 2.5
+    edges, h0, field, t = crooked(), normal(6, WIDTH), cgnn_field(mixing=mixing), 2.5
     alpha, eye, small = torch.sigmoid(field.alpha), torch.eye(6).double(), torch.eye(WIDTH).double()
-    found_w = field.mixed()
+    found_w = field.mixing_matrix()
     w = small if found_w is None else found_w
     a = alpha / 2 * (eye + adjacency(edges))
     m = torch.kron(small, a - eye) + torch.kron((w - small).T.contiguous(), eye)
@@ -58,17 +57,17 @@ def test_cgnn_has_the_solution_of_its_linear_equation(mixing: bool) -> None:
     torch.testing.assert_close(h, expected.view(WIDTH, 6).T, rtol=1e-7, atol=1e-7)
 
 
-def test_cgnn_without_mixing_settles_where_its_right_hand_side_is_zero() -> None:
-    edges, h0, field = crooked(), normal(6, WIDTH), propagation(mixing=False)
+def test_cgnn_without_mixing_converges_to_its_equilibrium() -> None:
+    edges, h0, field = crooked(), normal(6, WIDTH), cgnn_field(mixing=False)
     a = torch.sigmoid(field.alpha) / 2 * (torch.eye(6) + adjacency(edges))
     rest = torch.linalg.solve(torch.eye(6).double() - a, h0)
-    h = solve(field.bind(h0, edges), h0, (0.0, 600.0), EXACT).ys[-1]
+    h = solve(field.bind(h0, edges), h0, (0.0, 300.0), EXACT).ys[-1]
     torch.testing.assert_close(h, rest, rtol=1e-5, atol=1e-6)
 
 
-def test_cgnn_mixes_by_a_symmetric_matrix_with_eigenvalues_in_the_unit_interval() -> None:
-    field = propagation(mixing=True)
-    w = field.mixed()
+def test_cgnn_mixing_matrix_is_symmetric_with_eigenvalues_in_the_unit_interval() -> None:
+    field = cgnn_field(mixing=True)
+    w = field.mixing_matrix()
     assert w is not None
     assert field.scale is not None
     torch.testing.assert_close(w, w.T)
@@ -76,12 +75,12 @@ def test_cgnn_mixes_by_a_symmetric_matrix_with_eigenvalues_in_the_unit_interval(
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_an_euler_step_of_convolutions_is_a_residual_network(depth: int) -> None:
+def test_euler_step_of_convolutions_is_a_residual_network(depth: int) -> None:
     edges, h0 = crooked().with_loops(1.0), normal(6, WIDTH)
-    field = Convolutions(WIDTH, depth=depth, activation=torch.tanh).double()
+    field = ConvolutionField(WIDTH, depth=depth).double()
     expected = h0
     for layer in field.layers:
-        assert isinstance(layer, Convolution)
+        assert isinstance(layer, GCNLayer)
         expected = torch.tanh(adjacency(edges) @ expected @ layer.project.linear.weight.T + layer.bias)
     h1 = solve(field.bind(h0, edges), h0, (0.0, 1.0), Scheme(Euler(), ConstantSteps(1.0))).ys[-1]
     torch.testing.assert_close(h1, h0 + expected)
@@ -102,7 +101,7 @@ def test_gde_and_gode_with_one_euler_step_are_residual_gcns(name: str) -> None:
 
 def model_of(name: str, scheme: TimeStepping) -> GraphODE:
     with seeded(0):
-        made: GraphODE = MAKERS[name](FRAME, scheme=scheme, time=1.0).double()
+        made: GraphODE = MAKERS[name](ARCHITECTURE, scheme=scheme, time=1.0).double()
         return made
 
 
@@ -120,7 +119,7 @@ def test_every_adjoint_gives_the_gradients_of_direct(adjoint: Checkpointed | Con
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_scores_along_the_way_end_with_the_scores(name: str) -> None:
+def test_scores_along_time_end_with_the_scores(name: str) -> None:
     model = model_of(name, EXACT)
     inputs = model.prepare(normal(6, 5), crooked())
     assert model.time == 1.0
@@ -132,19 +131,25 @@ def test_scores_along_the_way_end_with_the_scores(name: str) -> None:
     assert not torch.allclose(along[0], along[-1])
 
 
-def test_what_waits_says_so() -> None:
+def test_synchronising_models_say_so() -> None:
     steps = Scheme(RK4(), ConstantSteps(0.5))
     assert not model_of("gde", steps).synchronises
-    assert not cgnn(FRAME, scheme=steps, time=1.0, mixing=False).synchronises
-    assert cgnn(FRAME, scheme=steps, time=1.0, mixing=True).synchronises
+    assert not cgnn(ARCHITECTURE, scheme=steps, time=1.0, mixing=False).synchronises
+    assert cgnn(ARCHITECTURE, scheme=steps, time=1.0, mixing=True).synchronises
     assert model_of("gode", EXACT).synchronises
+
+
+def test_print_shows_scheme_and_time() -> None:
+    text = str(model_of("gde", EXACT))
+    for part in (f"scheme={EXACT!r}", "time=1.0", "stencil=", "(field): ConvolutionField"):
+        assert part in text
 
 
 def test_time_must_be_positive() -> None:
     with pytest.raises(ValueError, match=r"GraphODE needs a positive, finite terminal `time`; got 0"):
-        gde(FRAME, scheme=EXACT, time=0.0)
+        gde(ARCHITECTURE, scheme=EXACT, time=0.0)
 
 
-def test_normalised_weights_of_the_dense_matrix_are_those_on_the_edges() -> None:
+def test_symmetric_weights_agree_with_the_dense_matrix() -> None:
     edges = crooked()
-    torch.testing.assert_close(dense(symmetric(edges, torch.float64), edges), adjacency(edges))
+    torch.testing.assert_close(dense(symmetric_weights(edges, torch.float64), edges), adjacency(edges))

@@ -53,7 +53,7 @@ class BenchProblem:
 
     @staticmethod
     def load(name: str, *, device: str) -> "BenchProblem":
-        at_hand = available(name).at_hand
+        at_hand = available(name).is_local
         data = load(name).largest_component() if at_hand else made_up(CATALOGUE[name])
         return BenchProblem(
             name=name,

@@ -1,21 +1,14 @@
-"""Baselines: the paper's competitors, trained by the code that trains BLEND."""
+"""Baselines: the networks that the paper compares BLEND with, trained by the same code."""
 
-from beltrami.model.baseline.base import Baseline, Layered
-from beltrami.model.baseline.cgnn import cgnn
-from beltrami.model.baseline.frame import Frame
-from beltrami.model.baseline.gat import gat
-from beltrami.model.baseline.gcn import gcn
-from beltrami.model.baseline.gde import gde, gode
-from beltrami.model.baseline.lanczosnet import adalanczosnet, lanczosnet
-from beltrami.model.baseline.monet import monet
-from beltrami.model.baseline.ode import GraphODE
-from beltrami.model.baseline.sage import sage_maxpool, sage_mean
+from beltrami.model.baseline.base import Architecture, Baseline
+from beltrami.model.baseline.graph_ode import GraphODE, cgnn, gde, gode
+from beltrami.model.baseline.lanczos import adalanczosnet, lanczosnet
+from beltrami.model.baseline.layered import gat, gcn, monet, sage_maxpool, sage_mean
 
 __all__ = [
     "Baseline",
-    "Layered",
     "GraphODE",
-    "Frame",
+    "Architecture",
     "gcn",
     "gat",
     "monet",

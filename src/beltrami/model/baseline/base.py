@@ -1,73 +1,111 @@
-"""Baseline: what the paper's competitors have in common, and those that are layers one after the other."""
+"""The base of all baselines: their widths and graph, their inputs, and networks without time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix
-from beltrami.model.baseline.frame import Frame
-from beltrami.model.classifier import Classifier, Inputs, Output, checked, checked_edges
+from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
+from beltrami.model.coder import Matrix
+from beltrami.stencil import Keep, Stencil
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """The widths, dropout and graph of a baseline.
+
+    Args:
+        features: channels of the input.
+        num_classes: channels of the output.
+        positions: channels of positions, which are concatenated to the features; 0 for none.
+        width: hidden channels, of all heads together.
+        depth: number of layers.
+        input_dropout: share of the input dropped in training.
+        dropout: share of hidden values dropped in training.
+        stencil: the graph, from the input graph alone.
+    """
+
+    features: int
+    num_classes: int
+    positions: int = 0
+    width: int = 64
+    depth: int = 2
+    input_dropout: float = 0.5
+    dropout: float = 0.5
+    stencil: Stencil = field(default_factory=Keep)
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.depth < 1:
+            raise ValueError(f"Architecture needs `width` and `depth` at least 1; got {self.width}, {self.depth}.")
+        if self.stencil.synchronises:
+            raise ValueError(
+                f"a baseline has a fixed graph, and {type(self.stencil).__name__} depends on the state of a flow: use "
+                "a stencil that depends on the graph alone, such as Keep, Loops or TopK."
+            )
+
+    @property
+    def channels(self) -> int:
+        """The input channels of the first layer: features and positions."""
+        return self.features + self.positions
+
+    @property
+    def layers(self) -> list[tuple[int, int, float]]:
+        """Input channels, output channels and dropout before each layer."""
+        widths = [self.channels, *[self.width] * (self.depth - 1), self.num_classes]
+        dropouts = [self.input_dropout, *[self.dropout] * (self.depth - 1)]
+        return [(*ends, dropout) for ends, dropout in zip(pairwise(widths), dropouts, strict=True)]
 
 
 class Layer(nn.Module, ABC):
-    """A map of node values that may look along the edges.
+    """A map of node values that may use the edges.
 
     Shapes:
         ``x`` (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
     """
 
     @abstractmethod
-    def forward(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor: ...
-
-
-class Attentive(Layer):
-    """A layer that learns how much each edge counts."""
-
-    @abstractmethod
-    def relative_weights(self, x: Tensor | SparseMatrix, edges: Edges) -> Tensor:
-        """The learned weights, each divided by what it would be if all edges counted alike, (m, h)."""
+    def forward(self, x: Matrix, edges: Edges) -> Tensor: ...
 
 
 class Baseline(Classifier):
-    """A competitor: features, with positions beside them where it takes any, on a graph that stands still."""
+    """A network on features, with positions concatenated to them if it takes any, on a fixed graph."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.frame = frame
+        self.architecture = architecture
 
     @property
     def num_classes(self) -> int:
-        return self.frame.num_classes
+        return self.architecture.num_classes
 
     @property
     def costs(self) -> Sequence[Cost]:
         return ()
 
-    def prepare(
-        self, x: Tensor | SparseMatrix, edge_index: Tensor | Edges, pos: Tensor | SparseMatrix | None = None
-    ) -> Inputs:
-        x = checked(x, "x", columns=self.frame.features)
-        n, positions = x.shape[0], self.frame.positions
+    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
+        x = checked_matrix(x, "x", columns=self.architecture.features)
+        n, positions = x.shape[0], self.architecture.positions
         edges = checked_edges(edge_index, num_nodes=n)
         if pos is None and positions:
             raise ValueError(f"this model takes {positions} positions: pass `pos`, or build it with `positions=0`.")
         if pos is not None and not positions:
             raise ValueError("this model takes no positions: leave `pos` out, or build it with `positions`.")
         if pos is not None:
-            x = beside(x, checked(pos, "pos", rows=n, columns=positions))
-        return Inputs(x, self.frame.stencil(torch.empty(n, 0, device=edges.device), edges))
+            x = concatenate(x, checked_matrix(pos, "pos", rows=n, columns=positions))
+        return Inputs(x, self.architecture.stencil(torch.empty(n, 0, device=edges.device), edges))
 
 
-class Timeless(Baseline):
-    """A competitor of a number of layers: it has no time, and its scores are the same at all times."""
+class DiscreteBaseline(Baseline):
+    """A network with a fixed number of layers and no time; its scores are the same at all times."""
 
     @abstractmethod
     def scores(self, inputs: Inputs) -> Tensor:
-        """Class scores of every node, (n, classes)."""
+        """Return the class scores of every node, (n, classes)."""
 
     @property
     def time(self) -> float:
@@ -86,48 +124,15 @@ class Timeless(Baseline):
         return logits.expand(len(ts), *logits.shape)
 
 
-class Layered(Timeless):
-    r"""Layers one after the other with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`.
-
-    Args:
-        frame: widths and the graph.
-        layers: in order; the last gives the class scores.
-        activation: :math:`\sigma`.
-    """
-
-    def __init__(
-        self, frame: Frame, layers: Sequence[Layer], *, activation: Callable[[Tensor], Tensor] = F.relu
-    ) -> None:
-        super().__init__(frame)
-        self.layers, self.activation = nn.ModuleList(layers), activation
-
-    @torch.no_grad()
-    def attention_spread(self, inputs: Inputs) -> float:
-        """Of the first layer; its heads averaged."""
-        first = self.layers[0]
-        if not isinstance(first, Attentive) or not inputs.edges.num_edges:
-            return 0.0
-        return float(first.relative_weights(inputs.x, inputs.edges).mean(-1).std(correction=0))
-
-    def scores(self, inputs: Inputs) -> Tensor:
-        first, *others = self.layers
-        x: Tensor = first(inputs.x, inputs.edges)
-        for layer in others:
-            x = layer(self.activation(x), inputs.edges)
-        return x
-
-
-def beside(x: Tensor | SparseMatrix, pos: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
-    """Features and positions side by side, (n, f) and (n, p) -> (n, f + p); sparse where one of them is."""
+def concatenate(x: Matrix, pos: Matrix) -> Matrix:
+    """Concatenate features (n, f) and positions (n, p) to (n, f + p), sparse if one of them is."""
     if isinstance(x, Tensor) and isinstance(pos, Tensor):
         return torch.cat((x, pos), dim=1)
-    return SparseMatrix.of(torch.cat((_coordinates(x), _coordinates(pos)), dim=1))
+    return SparseMatrix.of(torch.cat((_to_coo(x), _to_coo(pos)), dim=1))
 
 
-def _coordinates(x: Tensor | SparseMatrix) -> Tensor:
-    matrix: Tensor
-    if isinstance(x, Tensor):
-        matrix = x.to_sparse_coo()
-    else:
-        matrix = torch.sparse_coo_tensor(torch.stack((x.rows.row, x.rows.index)).long(), x.values, x.shape)
-    return matrix
+def _to_coo(x: Matrix) -> Tensor:
+    if isinstance(x, SparseMatrix):
+        x = torch.sparse_coo_tensor(torch.stack((x.rows.row, x.rows.index)).long(), x.values, x.shape)
+    coo: Tensor = x.to_sparse_coo()
+    return coo

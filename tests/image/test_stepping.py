@@ -1,4 +1,4 @@
-"""Images in time: the Gaussian limit, the maximum principle, orders, and the frozen flow's exponential."""
+"""Evolved images: the Gaussian limit, the maximum principle, the order of convergence, refusals."""
 
 import math
 from dataclasses import replace
@@ -19,10 +19,10 @@ from beltrami.image import (
     InverseMetric,
     LaplaceBeltrami,
     Projected,
-    Stepping,
     Surface,
     evolve,
 )
+from beltrami.image.stepping import Stepping
 from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, ImplicitEuler, Scheme, solve
 
 BELTRAMI = LaplaceBeltrami(Surface(20.0, patch=3))
@@ -35,7 +35,7 @@ def noise(*shape: int, seed: int = 0) -> Tensor:
 
 
 def blurred(*shape: int) -> Tensor:
-    """Noise without its finest scales, so that time is resolved by steps of moderate length."""
+    """Return smooth noise, which steps of moderate length resolve."""
     return torch.from_numpy(scipy.ndimage.gaussian_filter(noise(*shape).numpy(), (0, 1.5, 1.5), mode="reflect"))
 
 
@@ -60,7 +60,7 @@ def test_alpha_zero_is_the_gaussian_filter(t: float) -> None:
     assert apart < 0.1 * np.abs(expected - expected.mean()).max()
 
 
-def test_at_long_times_the_plane_becomes_its_mean() -> None:
+def test_flat_flow_converges_to_the_mean() -> None:
     x = noise(3, 8, 8)
     y = evolve(x, LaplaceBeltrami(Surface(0.0)), time=200.0, stepping=Implicit(hold=20.0, rtol=1e-10))
     torch.testing.assert_close(y, x.mean((1, 2), keepdim=True).expand_as(y), atol=1e-6, rtol=0)
@@ -68,7 +68,7 @@ def test_at_long_times_the_plane_becomes_its_mean() -> None:
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: type(flow).__name__)
 @pytest.mark.parametrize("stepping", STEPPINGS, ids=lambda stepping: type(stepping).__name__)
-def test_no_pixel_leaves_the_range_of_the_image(flow: ImageFlow, stepping: Stepping) -> None:
+def test_pixels_stay_within_the_range_of_the_image(flow: ImageFlow, stepping: Stepping) -> None:
     x = noise(3, 12, 13).round()  # black and white
     y = evolve(x, flow, time=3.0, stepping=stepping)
     assert y.min() >= -1e-8
@@ -78,14 +78,14 @@ def test_no_pixel_leaves_the_range_of_the_image(flow: ImageFlow, stepping: Stepp
 
 @pytest.mark.parametrize("stepping", STEPPINGS, ids=lambda stepping: type(stepping).__name__)
 @pytest.mark.parametrize("kind", [Divergence, InverseMetric])
-def test_mean_is_kept_to_the_end(kind: type[Divergence], stepping: Stepping) -> None:
+def test_mean_is_conserved(kind: type[Divergence], stepping: Stepping) -> None:
     x = noise(3, 9, 8)
     y = evolve(x, kind(Surface(10.0, 3)), time=2.5, stepping=stepping)
     torch.testing.assert_close(y.mean((1, 2)), x.mean((1, 2)), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize("stepping", STEPPINGS, ids=lambda stepping: type(stepping).__name__)
-def test_turning_commutes_with_evolving(stepping: Stepping) -> None:
+def test_rotation_commutes_with_evolve(stepping: Stepping) -> None:
     x = noise(1, 7, 9)
     one = evolve(x.rot90(1, (1, 2)), BELTRAMI, time=2.0, stepping=stepping)
     torch.testing.assert_close(one, evolve(x, BELTRAMI, time=2.0, stepping=stepping).rot90(1, (1, 2)))
@@ -98,19 +98,19 @@ def test_constant_image_stays(stepping: Stepping) -> None:
 
 
 @pytest.mark.parametrize("stepping", STEPPINGS, ids=lambda stepping: type(stepping).__name__)
-def test_steppings_agree_with_the_live_flow_at_first_order(stepping: Stepping) -> None:
+def test_steppings_converge_to_the_unfrozen_flow_at_first_order(stepping: Stepping) -> None:
     x, flow = blurred(1, 10, 10), LaplaceBeltrami(Surface(4.0, patch=3))
     exact = solve(flow, x, [0.0, 1.0], Scheme(Dopri5(), PID(1e-9, 1e-11))).ys[-1]
     errors = [
-        float((evolve(x, flow, time=1.0, stepping=replace(stepping, hold=1 / n)) - exact).norm())  # type: ignore[type-var]
-        for n in (8, 16, 32)
+        float((evolve(x, flow, time=1.0, stepping=replace(stepping, hold=1 / n)) - exact).norm()) for n in (8, 16, 32)
     ]
     assert errors[0] < 0.05 * float((exact - x).norm())
     for coarse, fine in pairwise(errors):
         assert coarse / fine == pytest.approx(2.0, abs=0.3)
 
 
-def test_library_solvers_take_the_flow_as_it_is() -> None:
+@pytest.mark.slow
+def test_flow_is_solved_by_the_library_schemes() -> None:
     x, flow = blurred(1, 6, 6), LaplaceBeltrami(Surface(4.0))
     exact = solve(flow, x, [0.0, 0.5], Scheme(Dopri5(), PID(1e-9, 1e-11))).ys[-1]
     implicit = solve(flow, x, [0.0, 0.5], Scheme(ImplicitEuler(1e-10, 1e-12), ConstantSteps(0.01))).ys[-1]
@@ -127,7 +127,7 @@ def test_explicit_steps_are_as_long_as_the_maximum_principle_allows() -> None:
     assert Explicit(hold=0.01).scheme(field).controller == ConstantSteps(0.01)
 
 
-def test_edges_outlast_noise() -> None:
+def test_noise_is_removed_and_edges_are_kept() -> None:
     step = torch.zeros(1, 24, 24, dtype=torch.float64)
     step[..., 12:] = 1.0
     noisy = step + 0.1 * torch.randn(step.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -139,12 +139,12 @@ def test_edges_outlast_noise() -> None:
 
 
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf])
-def test_times_that_make_no_sense_are_refused(time: float) -> None:
+def test_bad_times_are_refused(time: float) -> None:
     with pytest.raises(ValueError, match="`time` must be positive; got"):
         evolve(noise(1, 3, 3), BELTRAMI, time=time, stepping=Explicit())
 
 
 @pytest.mark.parametrize("kind", [Explicit, Implicit])
-def test_holds_that_make_no_sense_are_refused(kind: type[Explicit]) -> None:
+def test_bad_holds_are_refused(kind: type[Explicit]) -> None:
     with pytest.raises(ValueError, match="needs a positive `hold`; got 0"):
         kind(hold=0.0)

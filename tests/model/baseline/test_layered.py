@@ -1,4 +1,4 @@
-"""Layers of the competitors are their equations, written as loops, and the layers of PyG with the same weights."""
+"""Layers of the baselines against their equations in loops, and against PyG's layers with the same weights."""
 
 import math
 from collections.abc import Callable
@@ -14,11 +14,8 @@ from torch_geometric.nn import GATConv, GCNConv, GMMConv, SAGEConv
 
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.baseline.base import Layer
-from beltrami.model.baseline.gat import Attention
-from beltrami.model.baseline.gcn import Convolution
-from beltrami.model.baseline.monet import GaussianMixtureLayer
-from beltrami.model.baseline.sage import MaxPool, Mean
-from beltrami.model.baseline.weight import degree_coordinates, mean, symmetric
+from beltrami.model.baseline.edge_weights import degree_coordinates, mean_weights, symmetric_weights
+from beltrami.model.baseline.layered import GATLayer, GCNLayer, MoNetLayer, SAGEMaxPoolLayer, SAGEMeanLayer
 from beltrami.train import seeded
 
 IN, OUT = 5, 4
@@ -26,18 +23,18 @@ every_graph = pytest.mark.parametrize("graph", GRAPHS)
 
 
 MAKERS: dict[str, Callable[[], Layer]] = {
-    "gcn": lambda: Convolution(IN, OUT),
-    "gat": lambda: Attention(IN, OUT, heads=2),
-    "gat averaged": lambda: Attention(IN, OUT, heads=3, average=True),
-    "mean": lambda: Mean(IN, OUT),
-    "maxpool": lambda: MaxPool(IN, OUT, pooled=3),
-    "monet": lambda: GaussianMixtureLayer(IN, OUT, kernels=3),
+    "gcn": lambda: GCNLayer(IN, OUT),
+    "gat": lambda: GATLayer(IN, OUT, heads=2),
+    "gat averaged": lambda: GATLayer(IN, OUT, heads=3, average=True),
+    "mean": lambda: SAGEMeanLayer(IN, OUT),
+    "maxpool": lambda: SAGEMaxPoolLayer(IN, OUT, pooled=3),
+    "monet": lambda: MoNetLayer(IN, OUT, kernels=3),
 }
 every_layer = pytest.mark.parametrize("name", MAKERS)
 
 
 def layer(name: str) -> Layer:
-    """In double precision, with no bias at zero."""
+    """Return a layer in double precision, with biases away from zero."""
     with seeded(0):
         made = MAKERS[name]()
         made.double()
@@ -48,9 +45,9 @@ def layer(name: str) -> Layer:
 
 
 @every_graph
-def test_convolution_is_the_product_of_dense_matrices(graph: str) -> None:
+def test_gcn_layer_is_the_product_of_dense_matrices(graph: str) -> None:
     edges, x, conv = GRAPHS[graph], normal(GRAPHS[graph].num_nodes, IN), layer("gcn")
-    assert isinstance(conv, Convolution)
+    assert isinstance(conv, GCNLayer)
     a = dense(torch.ones(edges.num_edges).double() if edges.weight is None else edges.weight, edges)
     rows, columns = (sums.clamp(min=1e-300).rsqrt() for sums in (a.sum(1), a.sum(0)))
     expected = rows[:, None] * a * columns @ x @ conv.project.linear.weight.T + conv.bias
@@ -59,9 +56,9 @@ def test_convolution_is_the_product_of_dense_matrices(graph: str) -> None:
 
 @every_graph
 @pytest.mark.parametrize("name", ["gat", "gat averaged"])
-def test_attention_is_the_sum_over_neighbours(name: str, graph: str) -> None:
+def test_gat_layer_is_the_sum_over_neighbours(name: str, graph: str) -> None:
     edges, x, att = GRAPHS[graph], normal(GRAPHS[graph].num_nodes, IN), layer(name)
-    assert isinstance(att, Attention)
+    assert isinstance(att, GATLayer)
     w = att.project.linear.weight.detach().view(att.heads, -1, IN)
     mu = [1.0] * edges.num_edges if edges.weight is None else edges.weight.tolist()
     heads = []
@@ -78,9 +75,9 @@ def test_attention_is_the_sum_over_neighbours(name: str, graph: str) -> None:
 
 
 @every_graph
-def test_mean_is_that_of_the_neighbours(graph: str) -> None:
+def test_sage_mean_layer_is_the_mean_of_the_neighbours(graph: str) -> None:
     edges, x, sage = GRAPHS[graph], normal(GRAPHS[graph].num_nodes, IN), layer("mean")
-    assert isinstance(sage, Mean)
+    assert isinstance(sage, SAGEMeanLayer)
     v, w = sage.project.linear.weight.chunk(2)
     mu = torch.ones(edges.num_edges).double() if edges.weight is None else edges.weight
     for i in range(edges.num_nodes):
@@ -91,9 +88,9 @@ def test_mean_is_that_of_the_neighbours(graph: str) -> None:
 
 
 @every_graph
-def test_maxpool_is_the_largest_of_the_neighbours(graph: str) -> None:
+def test_sage_maxpool_layer_is_the_maximum_of_the_neighbours(graph: str) -> None:
     edges, x, sage = GRAPHS[graph], normal(GRAPHS[graph].num_nodes, IN), layer("maxpool")
-    assert isinstance(sage, MaxPool)
+    assert isinstance(sage, SAGEMaxPoolLayer)
     p, w = sage.project.linear.weight.split(sage.widths)
     for i in range(edges.num_nodes):
         shown = [torch.relu(p @ x[j] + sage.shift) for k, j in pairs(edges) if k == i]
@@ -102,9 +99,9 @@ def test_maxpool_is_the_largest_of_the_neighbours(graph: str) -> None:
 
 
 @every_graph
-def test_mixture_is_the_sum_of_its_gaussians(graph: str) -> None:
+def test_monet_layer_is_the_sum_of_its_gaussians(graph: str) -> None:
     edges, x, net = GRAPHS[graph], normal(GRAPHS[graph].num_nodes, IN), layer("monet")
-    assert isinstance(net, GaussianMixtureLayer)
+    assert isinstance(net, MoNetLayer)
     own, *maps = net.project.linear.weight.chunk(4)
     mu = [1.0] * edges.num_edges if edges.weight is None else edges.weight.tolist()
     received, sent = [sum(i == k for i, _ in pairs(edges)) for k in range(edges.num_nodes)], [0] * edges.num_nodes
@@ -113,7 +110,7 @@ def test_mixture_is_the_sum_of_its_gaussians(graph: str) -> None:
     total, out = [0.0] * edges.num_nodes, torch.zeros(edges.num_nodes, OUT).double()
     for (i, j), m in zip(pairs(edges), mu, strict=True):
         u = torch.tensor([received[i] ** -0.5, sent[j] ** -0.5]).double()
-        e = torch.tanh(net.place.weight @ u + net.place.bias)
+        e = torch.tanh(net.coordinates.weight @ u + net.coordinates.bias)
         total[i] += m
         for k in range(3):
             gaussian = torch.exp(-0.5 * ((e - net.mu[k]) / net.sigma[k]).square().sum())
@@ -123,65 +120,65 @@ def test_mixture_is_the_sum_of_its_gaussians(graph: str) -> None:
 
 
 def both(edges: Edges) -> tuple[Tensor, Tensor]:
-    """Inputs, and the edges as PyG takes them."""
+    """Return inputs, and the edges in PyG's form."""
     return normal(edges.num_nodes, IN), edges.edge_index
 
 
-def test_convolution_is_pyg_s() -> None:
+def test_gcn_layer_agrees_with_pyg() -> None:
     edges = crooked().with_loops(1.0)
     (x, edge_index), conv = both(edges), layer("gcn")
-    assert isinstance(conv, Convolution)
-    theirs = GCNConv(IN, OUT, add_self_loops=False).double()
-    theirs.lin.weight.data, theirs.bias.data = conv.project.linear.weight.data, conv.bias.data
-    torch.testing.assert_close(conv(x, edges), theirs(x, edge_index))
+    assert isinstance(conv, GCNLayer)
+    pyg = GCNConv(IN, OUT, add_self_loops=False).double()
+    pyg.lin.weight.data, pyg.bias.data = conv.project.linear.weight.data, conv.bias.data
+    torch.testing.assert_close(conv(x, edges), pyg(x, edge_index))
 
 
 @pytest.mark.parametrize("name", ["gat", "gat averaged"])
-def test_attention_is_pyg_s(name: str) -> None:
+def test_gat_layer_agrees_with_pyg(name: str) -> None:
     edges = crooked().with_loops(1.0)
     (x, edge_index), att = both(edges), layer(name)
-    assert isinstance(att, Attention)
+    assert isinstance(att, GATLayer)
     width = att.receiver.shape[1]
-    theirs = GATConv(IN, width, heads=att.heads, concat=not att.average, add_self_loops=False).double()
-    theirs.lin.weight.data, theirs.bias.data = att.project.linear.weight.data, att.bias.data
-    theirs.att_src.data, theirs.att_dst.data = att.sender.data[None], att.receiver.data[None]
-    torch.testing.assert_close(att(x, edges), theirs(x, edge_index))
+    pyg = GATConv(IN, width, heads=att.heads, concat=not att.average, add_self_loops=False).double()
+    pyg.lin.weight.data, pyg.bias.data = att.project.linear.weight.data, att.bias.data
+    pyg.att_src.data, pyg.att_dst.data = att.sender.data[None], att.receiver.data[None]
+    torch.testing.assert_close(att(x, edges), pyg(x, edge_index))
 
 
-def test_mean_is_pyg_s() -> None:
+def test_sage_mean_layer_agrees_with_pyg() -> None:
     (x, edge_index), sage = both(ragged()), layer("mean")
-    assert isinstance(sage, Mean)
-    theirs = SAGEConv(IN, OUT).double()
-    theirs.lin_l.weight.data, theirs.lin_r.weight.data = sage.project.linear.weight.data.chunk(2)
-    theirs.lin_l.bias.data = sage.bias.data
-    torch.testing.assert_close(sage(x, ragged()), theirs(x, edge_index))
+    assert isinstance(sage, SAGEMeanLayer)
+    pyg = SAGEConv(IN, OUT).double()
+    pyg.lin_l.weight.data, pyg.lin_r.weight.data = sage.project.linear.weight.data.chunk(2)
+    pyg.lin_l.bias.data = sage.bias.data
+    torch.testing.assert_close(sage(x, ragged()), pyg(x, edge_index))
 
 
-def test_maxpool_is_pyg_s_where_it_pools_the_width_of_the_input() -> None:
-    (x, edge_index), sage = both(ragged()), MaxPool(IN, OUT, pooled=IN).double()
-    theirs = SAGEConv(IN, OUT, aggr="max", project=True).double()
-    theirs.lin.weight.data, theirs.lin_r.weight.data = sage.project.linear.weight.data.split([IN, OUT])
-    theirs.lin.bias.data = sage.shift.data
-    theirs.lin_l.weight.data, theirs.lin_l.bias.data = sage.mix.weight.data, sage.mix.bias.data
-    torch.testing.assert_close(sage(x, ragged()), theirs(x, edge_index))
+def test_sage_maxpool_layer_agrees_with_pyg() -> None:
+    (x, edge_index), sage = both(ragged()), SAGEMaxPoolLayer(IN, OUT, pooled=IN).double()
+    pyg = SAGEConv(IN, OUT, aggr="max", project=True).double()
+    pyg.lin.weight.data, pyg.lin_r.weight.data = sage.project.linear.weight.data.split([IN, OUT])
+    pyg.lin.bias.data = sage.shift.data
+    pyg.lin_l.weight.data, pyg.lin_l.bias.data = sage.mix.weight.data, sage.mix.bias.data
+    torch.testing.assert_close(sage(x, ragged()), pyg(x, edge_index))
 
 
-def test_mixture_is_pyg_s() -> None:
+def test_monet_layer_agrees_with_pyg() -> None:
     edges = ragged()
     (x, edge_index), net = both(edges), layer("monet")
-    assert isinstance(net, GaussianMixtureLayer)
-    theirs = GMMConv(IN, OUT, dim=2, kernel_size=3).double()
-    theirs.root.weight.data, theirs.g.data = (
+    assert isinstance(net, MoNetLayer)
+    pyg = GMMConv(IN, OUT, dim=2, kernel_size=3).double()
+    pyg.root.weight.data, pyg.g.data = (
         net.project.linear.weight.data[:OUT],
         net.project.linear.weight.data[OUT:].T,
     )
-    theirs.mu.data, theirs.sigma.data, theirs.bias.data = net.mu.data, net.sigma.data, net.bias.data
-    places = torch.tanh(net.place(degree_coordinates(edges, torch.float64)))
-    torch.testing.assert_close(net(x, edges), theirs(x, edge_index, places))
+    pyg.mu.data, pyg.sigma.data, pyg.bias.data = net.mu.data, net.sigma.data, net.bias.data
+    coordinates = torch.tanh(net.coordinates(degree_coordinates(edges, torch.float64)))
+    torch.testing.assert_close(net(x, edges), pyg(x, edge_index, coordinates))
 
 
 @every_layer
-def test_gradients_are_those_of_finite_differences(name: str) -> None:
+def test_gradients_agree_with_finite_differences(name: str) -> None:
     made, edges = layer(name), ragged(weighted=True)
     names, tensors = zip(*made.named_parameters(), strict=True)
     x = normal(edges.num_nodes, IN).requires_grad_()
@@ -194,30 +191,30 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 
 
 @every_layer
-def test_sparse_inputs_give_what_dense_ones_give(name: str) -> None:
+def test_sparse_inputs_give_the_same_values_as_dense_ones(name: str) -> None:
     x, made = F.dropout(normal(6, IN), 0.5), layer(name)
     torch.testing.assert_close(made(SparseMatrix.of(x), ragged()), made(x, ragged()))
 
 
 @pytest.mark.parametrize("name", ["gat", "gat averaged"])
-def test_attention_relative_to_uniform_has_mean_one_at_each_receiver(name: str) -> None:
+def test_relative_attention_has_mean_one_at_each_receiver(name: str) -> None:
     edges, att = ragged(weighted=True), layer(name)
-    assert isinstance(att, Attention)
+    assert isinstance(att, GATLayer)
     relative = att.relative_weights(normal(6, IN), edges)
     for i in edges.i.unique():
-        uniform = mean(edges, torch.float64)[edges.i == i]
+        uniform = mean_weights(edges, torch.float64)[edges.i == i]
         torch.testing.assert_close(uniform @ relative[edges.i == i], torch.ones(att.heads).double())
 
 
-def test_heads_that_do_not_divide_the_width_are_refused() -> None:
+def test_bad_heads_and_kernels_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be a multiple of `heads`; got width=4, heads=3"):
-        Attention(IN, 4, heads=3)
-    with pytest.raises(ValueError, match=r"one of `kernels` or more; got 0"):
-        GaussianMixtureLayer(IN, OUT, kernels=0)
+        GATLayer(IN, 4, heads=3)
+    with pytest.raises(ValueError, match=r"at least one of `kernels`; got 0"):
+        MoNetLayer(IN, OUT, kernels=0)
 
 
-def test_weights_of_a_graph_are_found_once_for_each_type() -> None:
+def test_edge_weights_are_computed_once_per_graph_and_type() -> None:
     edges = crooked()
-    assert symmetric(edges, torch.float64) is symmetric(edges, torch.float64)
-    assert symmetric(edges, torch.float32).dtype == torch.float32
-    assert symmetric(crooked(), torch.float64) is not symmetric(edges, torch.float64)
+    assert symmetric_weights(edges, torch.float64) is symmetric_weights(edges, torch.float64)
+    assert symmetric_weights(edges, torch.float32).dtype == torch.float32
+    assert symmetric_weights(crooked(), torch.float64) is not symmetric_weights(edges, torch.float64)

@@ -1,4 +1,4 @@
-"""An image as a graph: its edges, and the library's graph flows on it."""
+"""The pixel graph: its edges, and graph flows on it."""
 
 import math
 
@@ -9,7 +9,8 @@ from torch import Tensor
 from beltrami.diffusivity import Gaussian
 from beltrami.flow import BeltramiFlow, LinearFlow
 from beltrami.graph.edges import check_undirected
-from beltrami.image import EIGHT, FOUR, PixelGraph, disc
+from beltrami.image import EIGHT, PixelGraph, disc
+from beltrami.image.pixels import FOUR
 from beltrami.scheme import PID, ConstantSteps, Dopri5, Euler, Exponential, Scheme, solve
 
 
@@ -18,7 +19,7 @@ def noise(*shape: int) -> Tensor:
 
 
 def dense(z: Tensor, length: float, reach: float) -> Tensor:
-    """A - I for Gaussian weights among pixels at most ``reach`` apart, from a double loop."""
+    """Return A - I for Gaussian weights between pixels at most ``reach`` apart, by a double loop."""
     n = len(z)
     a = torch.zeros(n, n, dtype=torch.float64)
     for i in range(n):
@@ -41,7 +42,7 @@ def test_frozen_flow_is_the_matrix_exponential(offsets: tuple[tuple[int, int], .
             torch.testing.assert_close(found, expected, atol=1e-8, rtol=0)
 
 
-def test_live_flow_weighs_again_at_every_step() -> None:
+def test_beltrami_flow_recomputes_the_weights_at_every_step() -> None:
     x = noise(1, 4, 5)
     pixels = PixelGraph.build(x, alpha=3.0)
     z = start = pixels.nodes(x)
@@ -54,7 +55,7 @@ def test_live_flow_weighs_again_at_every_step() -> None:
 
 
 def dense_on(z: Tensor, pixels: PixelGraph) -> Tensor:
-    """A(z) - I on the graph's own edges, wherever the positions in z have gone."""
+    """Return A(z) - I on the edges of the graph."""
     a = torch.zeros(len(z), len(z), dtype=torch.float64)
     for j, i in pixels.edges.edge_index.t().tolist():
         a[i, j] = math.exp(-0.5 * float((z[i] - z[j]).square().sum()))
@@ -77,8 +78,8 @@ def test_edges_join_neighbours_both_ways() -> None:
     assert len(disc(2)) == 6  # half of the twelve pixels within two
 
 
-def test_refusals() -> None:
-    with pytest.raises(ValueError, match="positive `alpha`, to find x again"):
+def test_bad_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="positive `alpha`, to recover x"):
         PixelGraph.build(noise(1, 2, 2), alpha=0.0)
     with pytest.raises(ValueError, match=r"of images \(1, 2, 2\); got \(1, 2, 3\)"):
         PixelGraph.build(noise(1, 2, 2), alpha=1.0).nodes(noise(1, 2, 3))

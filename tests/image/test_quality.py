@@ -1,4 +1,4 @@
-"""PSNR and SSIM against their definitions and scikit-image, and the estimate of noise against noise of known size."""
+"""PSNR and SSIM against their definitions and scikit-image; the noise estimate against known noise."""
 
 import math
 
@@ -31,20 +31,21 @@ def test_ssim_of_one_window_is_its_definition() -> None:
     assert ssim(torch.from_numpy(x)[None], torch.from_numpy(y)[None]) == pytest.approx(expected, rel=1e-10)
 
 
-def test_both_are_scikit_images() -> None:
+@pytest.mark.slow  # the import of scikit-image
+def test_psnr_and_ssim_agree_with_scikit_image() -> None:
     metrics = pytest.importorskip("skimage.metrics")
     clean = noise(3, 24, 31)
     x = clean + 0.2 * (noise(3, 24, 31, seed=1) - 0.5)
     a, b = clean.permute(1, 2, 0).numpy(), x.permute(1, 2, 0).numpy()
     assert psnr(x, clean) == pytest.approx(metrics.peak_signal_noise_ratio(a, b, data_range=1.0))
-    theirs = metrics.structural_similarity(
+    expected = metrics.structural_similarity(
         a, b, data_range=1.0, channel_axis=-1, gaussian_weights=True, sigma=1.5, use_sample_covariance=False
     )
-    assert ssim(x, clean) == pytest.approx(theirs, abs=1e-9)
+    assert ssim(x, clean) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("sigma", [0.02, 0.1])
-def test_noise_on_slopes_and_edges_is_found(sigma: float) -> None:
+def test_noise_on_slopes_and_edges_is_estimated(sigma: float) -> None:
     clean = torch.linspace(0.0, 1.0, 120, dtype=torch.float64).expand(3, 100, 120).clone()
     clean[:, 50:] = 1.0 - clean[:, 50:]
     x = clean + sigma * torch.randn(clean.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -58,8 +59,8 @@ def test_alpha_is_finite_without_noise() -> None:
     assert matched_alpha(torch.zeros(1, 5, 5)) == 3 * 510
 
 
-def test_refusals() -> None:
+def test_bad_images_are_refused() -> None:
     with pytest.raises(ValueError, match=r"differ in shape: \(1, 4, 4\) and \(1, 4, 5\)"):
         psnr(torch.zeros(1, 4, 4), torch.zeros(1, 4, 5))
-    with pytest.raises(ValueError, match="windows of 11 x 11 pixels; the image has 10 x 12"):
+    with pytest.raises(ValueError, match="at least 11 x 11 pixels; got 10 x 12"):
         ssim(torch.zeros(1, 10, 12), torch.zeros(1, 10, 12))

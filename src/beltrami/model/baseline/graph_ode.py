@@ -1,0 +1,224 @@
+"""Baselines that are differential equations: CGNN, GDE and GODE."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from beltrami.flow.base import VectorField
+from beltrami.graph import Edges, aggregate
+from beltrami.model.baseline.base import Architecture, Baseline, Layer
+from beltrami.model.baseline.edge_weights import symmetric_weights
+from beltrami.model.baseline.layered import GCNLayer
+from beltrami.model.classifier import Inputs, Output
+from beltrami.model.coder import Decoder, Encoder, Matrix
+from beltrami.scheme import Solution, TimeStepping, solve
+
+ALPHA = 0.95  # initial value of CGNN's alpha and scales m
+
+
+class BoundField(VectorField):
+    """The right-hand side f(h) for one initial state and graph, with the tensors to differentiate it by."""
+
+    def __init__(self, f: Callable[[Tensor], Tensor], tensors: tuple[Tensor, ...]) -> None:
+        self.f, self._tensors = f, tensors
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self._tensors
+
+    def __call__(self, t: float, z: Tensor) -> Tensor:
+        return self.f(z)
+
+
+class GraphODEField(nn.Module, ABC):
+    """A learnable right-hand side."""
+
+    @property
+    @abstractmethod
+    def synchronises(self) -> bool:
+        """Whether binding or evaluating it synchronises with the device."""
+
+    @abstractmethod
+    def bind(self, h0: Tensor, edges: Edges) -> BoundField:
+        """Return f for the initial state ``h0`` (n, d) on ``edges``."""
+
+
+class GraphODE(Baseline):
+    r"""A network with a differential equation between its first and its last layer.
+
+    .. math:: H(0) = F(X), \quad \frac{dH}{dt} = f(H), \quad Y = G(H(T))
+
+    Args:
+        architecture: widths and the graph.
+        first: F.
+        field: f.
+        last: G.
+        scheme: the time stepping.
+        time: T.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        first: Layer,
+        field: GraphODEField,
+        last: Layer,
+        *,
+        scheme: TimeStepping,
+        time: float,
+    ) -> None:
+        super().__init__(architecture)
+        if not 0 < time < float("inf"):
+            raise ValueError(f"GraphODE needs a positive, finite terminal `time`; got {time}.")
+        self.first, self.field, self.last = first, field, last
+        self.scheme, self._time = scheme, time
+
+    def extra_repr(self) -> str:
+        return f"stencil={self.architecture.stencil!r}\nscheme={self.scheme!r}\ntime={self.time!r}"
+
+    @property
+    def time(self) -> float:
+        return self._time
+
+    @property
+    def synchronises(self) -> bool:
+        return self.scheme.synchronises or self.field.synchronises
+
+    def run(self, inputs: Inputs) -> Output:
+        solution = self._solve(inputs, (0.0, self.time))
+        logits = self.last(solution.ys[-1], inputs.edges)
+        return Output(logits, logits.new_zeros(()), (solution.stats,))
+
+    def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
+        along = [self.last(y, inputs.edges) for y in self._solve(inputs, ts).ys]
+        return torch.stack(along if nodes is None else [logits[nodes] for logits in along])
+
+    def attention_spread(self, inputs: Inputs) -> float:
+        """Return 0: no edge weights are learned."""
+        return 0.0
+
+    def _solve(self, inputs: Inputs, ts: Sequence[float]) -> Solution:
+        h0 = self.first(inputs.x, inputs.edges)
+        f = self.field.bind(h0, inputs.edges)
+        return solve(f, h0, ts, self.scheme, f.tensors)
+
+
+class NodewiseLayer(Layer):
+    """An encoder or decoder as a layer; it ignores the edges."""
+
+    def __init__(self, coder: Encoder | Decoder) -> None:
+        super().__init__()
+        self.coder = coder
+
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
+        out: Tensor = self.coder(x)
+        return out
+
+
+class CGNNField(GraphODEField):
+    r"""The equation of continuous graph neural networks (Xhonneux et al. 2020).
+
+    .. math:: \frac{dH}{dt} = (A - I) H + H (W - I) + H(0), \qquad
+        A = \tfrac12 (I + D^{-1/2} \bar A D^{-1/2})\, \alpha, \quad W = U \operatorname{diag}(m)\, U^\top
+
+    Learned are :math:`\alpha \in (0, 1)`, :math:`m \in (0, 1)` and the orthogonal :math:`U = e^{S - S^\top}`;
+    :math:`\bar A` is the adjacency matrix of the edges. All eigenvalues are negative, so that H(t) converges.
+
+    Args:
+        width: channels of H.
+        mixing: whether channels are mixed; if not, W = I.
+    """
+
+    def __init__(self, width: int, *, mixing: bool = True) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.logit(torch.tensor(ALPHA)))
+        self.skew = nn.Parameter(0.1 * torch.randn(width, width)) if mixing else None
+        self.scale = nn.Parameter(torch.logit(torch.full((width,), ALPHA))) if mixing else None
+
+    @property
+    def synchronises(self) -> bool:
+        return self.skew is not None  # the matrix exponential reads the norm of its argument
+
+    def bind(self, h0: Tensor, edges: Edges) -> BoundField:
+        half = 0.5 * torch.sigmoid(self.alpha)
+        a, w = symmetric_weights(edges, h0.dtype), self.mixing_matrix()
+
+        def dh_dt(h: Tensor) -> Tensor:
+            dh = half * (h + aggregate(a, h, edges)) - h + h0
+            return dh if w is None else dh + h @ w - h
+
+        return BoundField(dh_dt, (half, h0) if w is None else (half, h0, w))
+
+    def mixing_matrix(self) -> Tensor | None:
+        """Return W, (width, width); None for the identity."""
+        if self.skew is None or self.scale is None:
+            return None
+        u = torch.linalg.matrix_exp(self.skew - self.skew.t())
+        w: Tensor = (u * torch.sigmoid(self.scale)) @ u.t()
+        return w
+
+
+class ConvolutionField(GraphODEField):
+    r"""``depth`` graph convolutions, each followed by tanh, :math:`f(H) = \tanh(F_k(\dots \tanh(F_1(H))))`.
+
+    One explicit Euler step of length one, :math:`H + f(H)`, is a residual layer. There is no dropout: it would change
+    the equation at every evaluation.
+    """
+
+    def __init__(self, width: int, *, depth: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(GCNLayer(width, width) for _ in range(depth))
+
+    @property
+    def synchronises(self) -> bool:
+        return False
+
+    def bind(self, h0: Tensor, edges: Edges) -> BoundField:
+        def dh_dt(h: Tensor) -> Tensor:
+            for layer in self.layers:
+                h = torch.tanh(layer(h, edges))
+            return h
+
+        return BoundField(dh_dt, tuple(self.parameters()))
+
+
+class ReLULayer(Layer):
+    """A layer followed by ReLU."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Matrix, edges: Edges) -> Tensor:
+        return F.relu(self.layer(x, edges))
+
+
+def cgnn(architecture: Architecture, *, scheme: TimeStepping, time: float, mixing: bool = True) -> GraphODE:
+    """Return a CGNN (Xhonneux et al. 2020); ``mixing`` for the version with weights."""
+    first = NodewiseLayer(Encoder(architecture.channels, architecture.width, dropout=architecture.input_dropout))
+    last = NodewiseLayer(Decoder(architecture.width, architecture.num_classes, dropout=architecture.dropout))
+    field = CGNNField(architecture.width, mixing=mixing)
+    return GraphODE(architecture, first, field, last, scheme=scheme, time=time)
+
+
+def gde(architecture: Architecture, *, scheme: TimeStepping, time: float) -> GraphODE:
+    """Return a GDE (Poli et al. 2019): between the two layers of a GCN, a third one in continuous time."""
+    return _between_convolutions(architecture, 1, scheme, time)
+
+
+def gode(architecture: Architecture, *, scheme: TimeStepping, time: float) -> GraphODE:
+    """Return a GODE (Zhuang et al. 2020): a GCN of ``architecture.depth`` layers in continuous time.
+
+    Its authors differentiate the steps (``Direct``); ``Checkpointed`` replaces their bijective blocks to save memory.
+    """
+    return _between_convolutions(architecture, architecture.depth, scheme, time)
+
+
+def _between_convolutions(architecture: Architecture, depth: int, scheme: TimeStepping, time: float) -> GraphODE:
+    first = ReLULayer(GCNLayer(architecture.channels, architecture.width, dropout=architecture.input_dropout))
+    field = ConvolutionField(architecture.width, depth=depth)
+    last = GCNLayer(architecture.width, architecture.num_classes, dropout=architecture.dropout)
+    return GraphODE(architecture, first, field, last, scheme=scheme, time=time)

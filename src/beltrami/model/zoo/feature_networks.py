@@ -1,0 +1,122 @@
+"""Networks of Table 1 that use features alone: ChebNet, GCN, GAT, DIGL, DGCNN, DeepSets, GRAND.
+
+In all of them ``channels`` is the width of ``z``, ``layers`` the number of layers and the terminal time, ``width`` the
+width of the projections of all ``heads`` together, and ``scheme`` Euler steps of length one by default, or another
+discretisation of the same flow. None has non-linearities between its layers.
+"""
+
+from torch import nn
+
+from beltrami.diffusivity import Additive, RandomWalk, ScaledDot
+from beltrami.flow import BeltramiFlow, ChebyshevFlow, Flow, LinearFlow, MessageFlow, MixedFlow, NodewiseLayer
+from beltrami.graph import Both
+from beltrami.model.evolution import Evolution
+from beltrami.model.zoo.zoo_entry import EULER_LAYERS, one_flow_per_layer
+from beltrami.scheme import TimeStepping
+from beltrami.stencil import KNN, Chain, Isolated, Loops, TopK, Unweighted
+
+
+def chebnet(channels: int, *, layers: int = 2, terms: int = 3, scheme: TimeStepping = EULER_LAYERS) -> Evolution:
+    r"""ChebNet (Defferrard et al. 2016): features X, fixed :math:`a_{ij}`, fixed E, explicit fixed step.
+
+    .. math:: X^{(k+1)} = \sum_{l < K} T_l(\hat L) X^{(k)} W^{(k)}_l
+
+    with the normalised Laplacian, shifted by its largest eigenvalue of two, :math:`\hat L = L - I`. The paper does not
+    say which explicit scheme this is. We take the layer as an Euler step of the diffusion that reaches K - 1 hops
+    (:class:`~beltrami.flow.ChebyshevFlow`); it is also one step in K - 1 stages of plain diffusion with a learned
+    stability polynomial. ``terms`` is K.
+    """
+    fixed = RandomWalk(Both())
+    flow = one_flow_per_layer(lambda: ChebyshevFlow(LinearFlow(fixed), channels, terms=terms), layers)
+    return Evolution(flow, scheme=scheme, time=layers)
+
+
+def gcn(channels: int, *, layers: int = 2, scheme: TimeStepping = EULER_LAYERS) -> Evolution:
+    r"""GCN (Kipf and Welling 2017): features X, fixed :math:`a_{ij}`, fixed E with loops, explicit fixed step.
+
+    .. math:: X^{(k+1)} = A X^{(k)} W^{(k)}, \qquad A = D^{-1/2} (E + I) D^{-1/2}
+
+    Not a row of Table 1, whose flows mix no channels, but the paper's example of an Onsager diffusion
+    (:class:`~beltrami.flow.MixedFlow`).
+    """
+    fixed = RandomWalk(Both())
+    flow = one_flow_per_layer(lambda: MixedFlow(LinearFlow(fixed), channels), layers)
+    return Evolution(flow, scheme=scheme, time=layers, stencil=Loops(1.0))
+
+
+def gat(
+    channels: int, *, layers: int = 2, width: int = 64, heads: int = 8, scheme: TimeStepping = EULER_LAYERS
+) -> Evolution:
+    r"""GAT (Veličković et al. 2018): features X, :math:`a(x_i, x_j)`, fixed E, explicit fixed step.
+
+    .. math:: x_i^{(k+1)} = x_i^{(k)} + \sum_j a^{(k)}(x_i^{(k)}, x_j^{(k)}) (x_j^{(k)} - x_i^{(k)})
+
+    Eq. (11) with :math:`\tau = 1`, on the graph with self-loops. The values have no linear map, heads are averaged, and
+    each layer has its own attention.
+    """
+    flow = _attention_flow(channels, layers, width, heads)
+    return Evolution(flow, scheme=scheme, time=layers, stencil=Loops(1.0))
+
+
+def digl(
+    channels: int,
+    *,
+    k: int,
+    restart: float = 0.05,
+    layers: int = 2,
+    width: int = 64,
+    heads: int = 8,
+    scheme: TimeStepping = EULER_LAYERS,
+) -> Evolution:
+    r"""DIGL (Klicpera et al. 2019), attentional: features X, :math:`a(x_i, x_j)`, fixed E(U), explicit fixed step.
+
+    The flow of :func:`gat` on the graph of the ``k`` largest entries in each row of personalised PageRank with this
+    ``restart`` probability, made once. PageRank chooses the edges; their weights are the attention alone.
+    """
+    stencil = Chain(TopK(k, restart=restart), Unweighted())
+    return Evolution(_attention_flow(channels, layers, width, heads), scheme=scheme, time=layers, stencil=stencil)
+
+
+def dgcnn(
+    channels: int, *, k: int, layers: int = 2, width: int = 64, heads: int = 8, scheme: TimeStepping = EULER_LAYERS
+) -> Evolution:
+    r"""DGCNN and DGM (Wang et al. 2019), attentional: features X, :math:`a(x_i, x_j)`, adaptive E(X), explicit
+    fixed step.
+
+    The flow of :func:`gat` on the graph of the ``k`` nearest nodes in feature space and self-loops, computed before
+    every layer, :math:`E' = E(X(t))`. The input graph is not used.
+    """
+    flow, stencil = _attention_flow(channels, layers, width, heads), Chain(KNN(k), Loops(1.0))
+    return Evolution(flow, scheme=scheme, time=layers, stencil=stencil, remesh=1.0)
+
+
+def deepset(channels: int, *, layers: int = 2, width: int = 64, scheme: TimeStepping = EULER_LAYERS) -> Evolution:
+    r"""DeepSets and PointNet (Zaheer et al. 2017, Qi et al. 2017): features X, :math:`a(x_i)`, fixed
+    :math:`E = \emptyset`, explicit fixed step.
+
+    .. math:: x_i^{(k+1)} = x_i^{(k)} + \psi^{(k)}(x_i^{(k)})
+
+    Without edges a diffusion is zero, so the general flow Z' = Psi(Z) reduces to a function psi of each node, shared by
+    all nodes, with a hidden layer of ``width``. It shows what the graph contributes in the other networks.
+    """
+
+    def flow() -> MessageFlow:
+        psi = nn.Sequential(nn.Linear(channels, width), nn.ReLU(), nn.Linear(width, channels))
+        return MessageFlow(NodewiseLayer(psi))
+
+    return Evolution(one_flow_per_layer(flow, layers), scheme=scheme, time=layers, stencil=Isolated())
+
+
+def grand(channels: int, *, scheme: TimeStepping, time: float, width: int = 64, heads: int = 8) -> Evolution:
+    r"""GRAND (Chamberlain et al. 2021): features X, :math:`a(x_i, x_j)`, fixed E, any scheme.
+
+    .. math:: \frac{\partial x_i}{\partial t} = \sum_j a(x_i(0), x_j(0)) (x_j - x_i)
+
+    BLEND without positions, its predecessor; the linear variant, with attention frozen at the start.
+    """
+    flow = LinearFlow(ScaledDot(channels, width, heads=heads))
+    return Evolution(flow, scheme=scheme, time=time, stencil=Loops(1.0))
+
+
+def _attention_flow(channels: int, layers: int, width: int, heads: int) -> Flow:
+    return one_flow_per_layer(lambda: BeltramiFlow(Additive(channels, width, heads=heads)), layers)
