@@ -49,7 +49,9 @@ BASELINES: dict[str, Callable[[Architecture], Baseline]] = {
     "gde": lambda architecture: gde(architecture, scheme=STEPS, time=1.0),
     "gode": lambda architecture: gode(architecture, scheme=STEPS, time=1.0),
 }
-TRAINING = Training(4, lambda groups: torch.optim.Adam(groups, lr=0.03), 1e-3, time_grid=TimeGrid(1.0), validate_every=1)
+TRAINING = Training(
+    4, lambda groups: torch.optim.Adam(groups, lr=0.03), 1e-3, time_grid=TimeGrid(1.0), validate_every=1
+)
 every_baseline = pytest.mark.parametrize("name", BASELINES)
 
 
