@@ -156,7 +156,7 @@ def test_a_generator_is_needed() -> None:
 @pytest.mark.slow
 def test_two_hyperbolic_dimensions_hold_a_tree_that_two_flat_ones_do_not() -> None:
     # Both are trained on squared distances. On plain distances flat space reaches about 0.8.
-    tree = binary_tree(8)
+    tree = binary_tree(7)
 
     def precision(metric: Metric) -> float:
         u = Hyperbolic(2, metric=metric, epochs=150, negatives=50, rate=0.3, batch=128)(tree, seeded(0))
