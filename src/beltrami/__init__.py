@@ -66,7 +66,8 @@ _HOMES = {
     "energy": ("dirichlet", "PolyakovAction", "Constant", "Gauss", "PeronaMalik", "Roughness"),
     "model": ("BLEND", "Encoder", "Decoder", "Evolution"),
     "data": ("Dataset", "Split", "load", "make_split"),
-    "train": ("Training", "TimeGrid", "RunResult", "fit"),
+    "train": ("Training", "TimeGrid", "fit"),
+    "result": ("RunResult",),
 }
 _HOME = {name: room for room, names in _HOMES.items() for name in names}
 

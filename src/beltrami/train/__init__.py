@@ -6,7 +6,6 @@ from beltrami.train.crew import Crew
 from beltrami.train.fit import Epoch, Fit, Training, count_parameters
 from beltrami.train.loss_step import LossStep
 from beltrami.train.objective import Consistency, objective
-from beltrami.train.result import RunResult, versions
 from beltrami.train.rounds import fit, fit_many
 from beltrami.train.seed import seeded
 from beltrami.train.self_training import self_training_labels
@@ -30,8 +29,6 @@ __all__ = [
     "predict",
     "read_test",
     "count_parameters",
-    "RunResult",
-    "versions",
     "write_atomically",
     "save_weights",
     "load_weights",
