@@ -17,8 +17,7 @@ from typing import Any
 
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.errors import SolverError
-from beltrami.run import run_config
-from beltrami.run_many import run_configs
+from beltrami.run import run_config, run_configs
 from beltrami.train import write_atomically
 
 

@@ -7,17 +7,18 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from beltrami.config import RunConfig, load_recipe, override
 from beltrami.lab.tune.distribution import Choice, Distribution, LogUniform, Uniform
-from beltrami.lab.tune.search_space import SearchSpace
+from beltrami.lab.tune.search_space import ABSENT, SearchSpace, value_of
 
 ENCODED = Choice("none", "ppr", "deepwalk")
 AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
     "cora": (
         "blend",
         {
-            "position.encoding": ENCODED,
+            "position.kind": ENCODED,
             "position.channels": Choice(64, 128),
-            "diffusivity.score": Choice("angle", "angle", "uniform", "cosine", "gaussian"),
+            "diffusivity.kind": Choice("scalar-cosine", "scalar-cosine", "uniform", "cosine", "gaussian"),
             "diffusivity.heads": Choice(1, 2, 8),
             "diffusivity.over": Choice("both", "both", "columns"),
             "model.feat": Choice(64, 80, 128),
@@ -27,16 +28,16 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
             "stencil.loops": Choice(0.5, 1.0, 1.0, 2.0),
             "train.lr": LogUniform(0.01, 0.04),
             "train.weight_decay": LogUniform(0.008, 0.05),
-            "train.consistency": Uniform(0.4, 2.0),
-            "train.temperature": Uniform(0.25, 0.6),
+            "train.consistency.weight": Uniform(0.4, 2.0),
+            "train.consistency.temperature": Uniform(0.25, 0.6),
         },
     ),
     "citeseer": (
         "blend",
         {
-            "position.encoding": ENCODED,
+            "position.kind": ENCODED,
             "position.channels": Choice(64, 128),
-            "diffusivity.score": Choice("angle", "uniform"),
+            "diffusivity.kind": Choice("scalar-cosine", "uniform"),
             "diffusivity.heads": Choice(1, 2),
             "diffusivity.over": Choice("both", "both", "columns"),
             "data.features": Choice("raw", "raw", "rows"),
@@ -44,20 +45,21 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
             "model.dropout": Uniform(0.4, 0.8),
             "model.input_dropout": Uniform(0.5, 0.8),
             "scheme.time": Uniform(4.0, 12.0),
-            "stencil.alike": Choice(0.0, 0.3, 0.6),
+            "stencil.reweight.kind": Choice("none", "similarity", "similarity"),
+            "stencil.reweight.sharpness": Choice(0.3, 0.6),
             "train.lr": LogUniform(0.004, 0.015),
             "train.weight_decay": LogUniform(0.03, 0.2),
-            "train.average": Choice(0.0, 0.9),
-            "train.consistency": Uniform(0.3, 1.5),
-            "train.temperature": Uniform(0.2, 0.5),
+            "train.ema": Choice(0.0, 0.9),
+            "train.consistency.weight": Uniform(0.3, 1.5),
+            "train.consistency.temperature": Uniform(0.2, 0.5),
         },
     ),
     "pubmed": (
         "blend",
         {
-            "position.encoding": Choice("none", "ppr"),
+            "position.kind": Choice("none", "ppr"),
             "data.features": Choice("raw", "raw", "rows"),
-            "diffusivity.score": Choice("uniform", "angle", "exp-kernel"),
+            "diffusivity.kind": Choice("uniform", "scalar-cosine", "exp-kernel"),
             "diffusivity.over": Choice("both", "columns", "rows"),
             "model.feat": Choice(32, 64, 128),
             "model.dropout": Uniform(0.0, 0.6),
@@ -66,15 +68,15 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
             "stencil.loops": Choice(0.5, 1.0, 2.0),
             "train.lr": LogUniform(0.005, 0.03),
             "train.weight_decay": LogUniform(3e-4, 0.01),
-            "train.average": Choice(0.0, 0.9),
-            "train.adopt": Choice(30, 100, 500),
+            "train.ema": Choice(0.0, 0.9),
+            "train.self_training": Choice(30, 100, 500),
         },
     ),
     "pubmed-agree": (
         "blend",
         {
-            "position.encoding": Choice("none", "ppr"),
-            "diffusivity.score": Choice("uniform", "angle"),
+            "position.kind": Choice("none", "ppr"),
+            "diffusivity.kind": Choice("uniform", "scalar-cosine"),
             "diffusivity.over": Choice("both", "columns"),
             "model.feat": Choice(32, 64),
             "model.batch_norm": Choice(False, False, True),
@@ -85,20 +87,21 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
             "stencil.loops": Choice(1.0, 2.0),
             "train.lr": LogUniform(0.005, 0.05),
             "train.weight_decay": LogUniform(3e-4, 0.005),
-            "train.consistency": Uniform(0.3, 1.5),
-            "train.passes": Choice(2, 2, 4),
-            "train.temperature": Uniform(0.1, 0.5),
-            "train.ramp": Choice(0, 50, 100),
-            "train.adopt": Choice(0, 100, 500),
+            "train.consistency.weight": Uniform(0.3, 1.5),
+            "train.consistency.kind": Choice("squared", "squared"),
+            "train.consistency.passes": Choice(2, 2, 4),
+            "train.consistency.temperature": Uniform(0.1, 0.5),
+            "train.consistency.ramp": Choice(0, 50, 100),
+            "train.self_training": Choice(0, 100, 500),
         },
     ),
     "pubmed-knn": (
         "blend-knn",
         {
-            "position.encoding": Choice("none", "none", "deepwalk"),
+            "position.kind": Choice("none", "none", "deepwalk"),
             "position.channels": Choice(64, 128),
             "data.features": Choice("raw", "rows"),
-            "diffusivity.score": Choice("uniform", "uniform", "angle"),
+            "diffusivity.kind": Choice("uniform", "uniform", "scalar-cosine"),
             "diffusivity.heads": Choice(1, 2),
             "model.feat": Choice(32, 64, 128),
             "model.dropout": Uniform(0.2, 0.7),
@@ -113,8 +116,11 @@ AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
 }
 
 
-def settings_of(drawn: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in drawn.items()]
+def settings_of(config: RunConfig, drawn: Mapping[str, Any]) -> list[str]:
+    """Return the drawn settings that apply to the drawn kinds, as ``--set`` takes them."""
+    texts = {name: f"{name}={value}" for name, value in drawn.items()}
+    config = override(config, list(texts.values()), skip_inapplicable=True)
+    return [text for name, text in texts.items() if value_of(config, name) is not ABSENT]
 
 
 def main() -> None:
@@ -126,9 +132,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     name, spans = AROUND[args.dataset]
+    config = load_recipe(name, args.dataset.partition("-")[0])
     for number in range(args.trials):
         drawn = SearchSpace(spans).settings(number, seed=args.seed)
-        print(args.dataset.partition("-")[0], name, args.protocol, args.runs, *settings_of(drawn))
+        print(args.dataset.partition("-")[0], name, args.protocol, args.runs, *settings_of(config, drawn))
 
 
 if __name__ == "__main__":

@@ -28,10 +28,11 @@ from beltrami.config import RunConfig, load_recipe, override
 from beltrami.config.build import build_training
 from beltrami.data import Split, make_split
 from beltrami.graph import Edges
+from beltrami.result import versions
 from beltrami.run import Problem, load_problem
 from beltrami.stencil import FeatureSimilarity, tf_idf
 from beltrami.stencil.weighting import edge_cosine
-from beltrami.train import accuracy, fit, predict, seeded, versions, write_atomically
+from beltrami.train import accuracy, fit, predict, seeded, write_atomically
 
 RESULTS = Path(__file__).parents[1] / "results" / "edge_scores"
 SHARPNESS = 0.5
@@ -72,7 +73,7 @@ def measured(dataset: str, splits: int) -> dict[str, Any]:
     right: dict[str, list[float]] = {name: [] for name in ("uniform", *points, "predictions")}
     area: dict[str, list[float]] = {name: [] for name in (*points, "predictions")}
     for seed in range(FIRST_SEED, FIRST_SEED + splits):
-        config = override(load_recipe("uniform", dataset, protocol="digl", seed=seed), ["train.adopt=0"])
+        config = override(load_recipe("uniform", dataset, protocol="digl", seed=seed), ["train.self_training=0"])
         split, evaluate_fit = halves(make_split(problem.dataset, protocol="digl", seed=seed))
         logits = trained(config, problem, split)
         right["uniform"].append(100 * accuracy(logits[evaluate_fit], y[evaluate_fit]))

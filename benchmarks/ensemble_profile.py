@@ -18,7 +18,8 @@ from torch.profiler import ProfilerActivity, profile
 from beltrami.config.build import build_training
 from beltrami.lab.bench.ensemble import RUNS, _fresh, _split
 from beltrami.lab.bench.problem import BenchProblem
-from beltrami.train import Classification, versions, write_atomically
+from beltrami.result import versions
+from beltrami.train import Classification, write_atomically
 from beltrami.train.stacked import StackedProgram
 from beltrami.train.validation import AT_END
 

@@ -28,9 +28,9 @@ from beltrami.data import Dataset
 from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges
 from beltrami.graph.pagerank.kernel import personalised_pagerank
+from beltrami.result import versions
 from beltrami.stencil import KNN, Stencil, TopK
 from beltrami.train import write_atomically
-from beltrami.train.result import versions
 
 SIZES = (10_000, 30_000, 100_000, 169_343)
 EDGES_PER_NODE = 1_166_243 / 169_343  # as ogbn-arxiv has

@@ -30,8 +30,9 @@ from beltrami.config.build import build_training
 from beltrami.data import Split, make_split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier
+from beltrami.result import versions
 from beltrami.run import load_problem
-from beltrami.train import Fit, accuracy, fit, fit_many, predict, seeded, versions
+from beltrami.train import Fit, accuracy, fit, fit_many, predict, seeded
 
 FIRST_SEED = 1000
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from marks import filled, markdown
 
-from beltrami.config.search_count import OURS
+from beltrami.config.recipe.catalogue import OURS
 
 ROOT = Path(__file__).parents[1]
 RESULTS, SCORES = ROOT / "results" / "search", ROOT / "results" / "edge_scores"
 PAGE = ROOT / "docs" / "search.md"
 HEAD = ("dataset", "splits", "configurations", "best", "median", "the best, in short")
-SHORT = (
+SHORT = (  # names of the first release, in which the lists were written
     "diffusivity.score",
     "diffusivity.over",
     "position.encoding",

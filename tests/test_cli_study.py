@@ -16,7 +16,7 @@ from beltrami.cli import main
 from beltrami.cli.study import NAMES
 from beltrami.lab.study import STUDIES, Record, RecordLog, read_lines, tabulate
 
-SHORT = ["train.epochs=3", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=16"]
+SHORT = ["train.epochs=3", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=16"]
 TINY = ["random", "--datasets", "digits", "--methods", "blend,uniform", "--splits", "3"]
 TINY += [word for setting in SHORT for word in ("--set", setting)]
 

@@ -19,7 +19,15 @@ from beltrami.errors import SolverError, in_words
 from beltrami.lab.study import read_lines
 from beltrami.lab.tune import Progress, Scheduler, attempt
 
-HELD = ["train.epochs=12", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8", "diffusivity.width=16"]
+HELD = [
+    "train.epochs=12",
+    "scheme.kind=constant",
+    "scheme.solver=rk4",
+    "scheme.dt=1",
+    "scheme.time=2",
+    "model.feat=8",
+    "diffusivity.width=16",
+]
 SHORT = [word for setting in HELD for word in ("--set", setting)]
 TINY = ["digits", "--trials", "6", "--splits", "1", *SHORT]
 

@@ -1,4 +1,4 @@
-"""A run repeats itself, tells the truth about itself, and can be read back from its folder."""
+"""Runs are reproducible, alone and together, report what they did, and can be evaluated again from their folders."""
 
 import json
 import shutil
@@ -13,12 +13,16 @@ from toy import small_blend, small_config, toy_problem
 
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.data import Dataset
-from beltrami.errors import DataError, UnknownName
+from beltrami.errors import DataError
 from beltrami.graph import SparseMatrix
 from beltrami.model import BLEND
-from beltrami.run import evaluate_run, even_rows, load_problem, run_config, save_run
+from beltrami.result import RunResult
+from beltrami.run import evaluate_run, even_rows, load_problem, run_config, run_configs, save_run
 from beltrami.stencil import FeatureSimilarity, tf_idf
-from beltrami.train import RunResult, save_weights, seeded
+from beltrami.train import save_weights, seeded
+
+SHORT = ["train.epochs=4", "train.validate_every=2", "scheme.time=2", "model.feat=16"]
+SHORT += ["scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1"]  # the same steps for one run and for many
 
 
 def facts(result: RunResult) -> dict[str, Any]:
@@ -27,12 +31,12 @@ def facts(result: RunResult) -> dict[str, Any]:
 
 
 def digits(*settings: str) -> RunConfig:
-    """Three epochs of the recipe, with what the tests below rely on said outright."""
-    relied_on = ["train.epochs=3", "position.encoding=none", "flow.source=true"]
+    """Three epochs of the recipe, with the settings that the tests below rely on."""
+    relied_on = ["train.epochs=3", "position.kind=none", "flow.source=true"]
     return override(load_recipe("blend", "digits", protocol="shchur"), [*relied_on, *settings])
 
 
-def test_run_tells_what_it_ran() -> None:
+def test_result_describes_the_run() -> None:
     config, problem = override(small_config(), ["seed=5"]), toy_problem()
     result, model = run_config(config, problem=problem)
     assert (result.dataset, result.recipe, result.seed, result.device) == ("toy", "blend", 5, "cpu")
@@ -43,6 +47,9 @@ def test_run_tells_what_it_ran() -> None:
     assert result.evaluations == {"forward": 2 * 8, "backward": 0}  # two epochs of two RK4 steps
     assert result.attention_spread > 0
     assert result.best_time > 0
+    assert len(result.per_class_accuracy) == 2
+    per_class = [each for each in result.per_class_accuracy if each is not None]
+    assert sum(per_class) / 2 == pytest.approx(result.test_accuracy)  # as many test nodes in either class
 
 
 def test_checkpointed_run_counts_its_backward_evaluations() -> None:
@@ -80,19 +87,11 @@ def test_test_labels_change_the_test_accuracy_alone() -> None:
     problem = toy_problem()
     y, test = problem.dataset.y, problem.split.test
     mirrored = replace(problem, dataset=replace(problem.dataset, y=torch.where(test, 1 - y, y)))
-    right, wrong = (facts(run_config(small_config(), problem=posed)[0]) for posed in (problem, mirrored))
+    right, wrong = (facts(run_config(small_config(), problem=each)[0]) for each in (problem, mirrored))
     assert wrong.pop("test_accuracy") == pytest.approx(100 - right.pop("test_accuracy"))
+    expected = [100 - each for each in reversed(right.pop("per_class_accuracy"))]
+    assert wrong.pop("per_class_accuracy") == pytest.approx(expected)
     assert right == wrong
-
-
-def test_unknown_component_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"unknown data.component 'larges': did you mean 'largest'\?"):
-        load_problem(digits("data.component=larges"))
-
-
-def test_unknown_scaling_of_features_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"unknown data.features 'row': did you mean 'rows'\?"):
-        load_problem(digits("data.features=row"))
 
 
 def test_features_are_scaled_as_asked() -> None:
@@ -108,7 +107,7 @@ def test_rows_without_features_stay_without() -> None:
     assert torch.equal(even_rows(x), torch.tensor([[0.5, 1.5], [0.0, 0.0], [0.0, -2.0]]))
 
 
-def test_posed_digits_have_the_split_of_the_seed() -> None:
+def test_loaded_digits_have_the_split_of_the_seed() -> None:
     problem, again, other = load_problem(digits()), load_problem(digits()), load_problem(digits("data.split_seed=1"))
     assert (problem.dataset.num_nodes, problem.edges.num_nodes, problem.x.shape) == (1797, 1797, (1797, 64))
     assert (problem.split.protocol, problem.split.seed) == ("shchur", 0)
@@ -117,7 +116,7 @@ def test_posed_digits_have_the_split_of_the_seed() -> None:
 
 
 def test_inputs_become_sparse_where_that_pays() -> None:
-    ppr = load_problem(digits("position.encoding=ppr", "position.top=8"))
+    ppr = load_problem(digits("position.kind=ppr", "position.top=8"))
     assert isinstance(ppr.pos, SparseMatrix)
     assert ppr.pos.shape == (1797, 1797)
     assert isinstance(ppr.x, torch.Tensor)
@@ -128,7 +127,7 @@ def test_inputs_become_sparse_where_that_pays() -> None:
 
 
 def test_dense_positions_stay_dense() -> None:
-    laplacian = load_problem(digits("position.encoding=laplacian", "position.channels=4"))
+    laplacian = load_problem(digits("position.kind=laplacian", "position.channels=4"))
     assert isinstance(laplacian.pos, torch.Tensor)
     assert laplacian.pos.shape == (1797, 4)
 
@@ -192,11 +191,11 @@ def test_recorded_hash_of_another_split_is_told_apart(folder: Path) -> None:
     ("group", "name", "value", "message"),
     [
         ("", "dataset", "digts", r"cannot be repeated \(unknown dataset 'digts': did you mean 'digits'"),
-        ("scheme", "solver", "rk5", r"cannot be repeated \(unknown scheme.solver 'rk5'"),
+        ("scheme", "kind", "exponentiel", r"cannot be read \(unknown scheme.kind 'exponentiel'"),
         ("scheme", "time", -1.0, r"cannot be repeated \(Evolution needs a positive"),
         ("model", "feat", 7, r"the weights in .* are of another model \(.*size mismatch"),
         ("flow", "source", False, r"the weights in .* are of another model \(.*Unexpected key"),
-        ("model", "layers", 3, r"cannot be read \(unknown setting 'model.layers'"),
+        ("model", "layers", 3, r"cannot be read \(unknown name 'model.layers'"),
     ],
 )
 def test_altered_configuration_is_a_data_error(
@@ -245,15 +244,39 @@ def test_short_run_on_cora_is_good_and_repeats_itself(real: Callable[[str], Data
     assert facts(one) == facts(other)
 
 
-def test_the_input_graph_is_altered_by_what_the_input_features_say() -> None:
-    plain, alike, near = (load_problem(digits(*each)) for each in ([], ["stencil.alike=0.5"], ["stencil.near=2"]))
+def test_the_input_features_alter_the_input_graph() -> None:
+    reweight = ["stencil.reweight.kind=similarity", "stencil.reweight.sharpness=0.5"]
+    add = ["stencil.add.kind=neighbours", "stencil.add.k=2"]
+    plain, reweighted, near = (load_problem(digits(*each)) for each in ([], reweight, add))
     assert plain.edges.weight is None
-    assert torch.equal(alike.edges.edge_index, plain.edges.edge_index)
+    assert torch.equal(reweighted.edges.edge_index, plain.edges.edge_index)
     by_hand = FeatureSimilarity(0.5)(tf_idf(plain.dataset.x), plain.edges)
-    assert alike.edges.weight is not None
-    torch.testing.assert_close(alike.edges.weight, by_hand.weight)
+    assert reweighted.edges.weight is not None
+    torch.testing.assert_close(reweighted.edges.weight, by_hand.weight)
     assert near.edges.num_edges >= plain.edges.num_edges
     assert near.edges.weight is not None
     assert set(near.edges.weight.tolist()) <= {1.0, 0.5}
-    with pytest.raises(ValueError, match=r"`stencil.near` is a number of nodes, 0 for none; got -1"):
-        load_problem(digits("stencil.near=-1"))
+
+
+def test_runs_trained_together_have_the_results_of_single_runs() -> None:
+    configs = [override(load_recipe("blend", "digits", seed=seed), SHORT) for seed in (3, 4, 5)]
+    together = run_configs(configs)
+    for config, outcome in zip(configs, together, strict=True):
+        assert isinstance(outcome, tuple)
+        expected, found = run_config(config)[0], outcome[0]
+        assert isinstance(found, RunResult)
+        assert found.seed == config.seed
+        assert found.split == expected.split
+        assert (found.best_epoch, found.epochs) == (expected.best_epoch, expected.epochs)
+        assert found.evaluations == expected.evaluations
+        assert found.attention_spread == pytest.approx(expected.attention_spread, abs=1e-4)
+        assert found.test_accuracy == pytest.approx(expected.test_accuracy, abs=0.2)  # three nodes of 1,297
+        assert set(asdict(found)) == set(asdict(expected))
+
+
+def test_configurations_that_differ_by_more_than_seeds_are_refused() -> None:
+    one = override(load_recipe("blend", "digits"), SHORT)
+    with pytest.raises(ValueError, match=r"run_configs needs configurations that differ by `seed`"):
+        run_configs([one, override(replace(one, seed=1), ["train.lr=0.1"])])
+    with pytest.raises(ValueError, match=r"run_configs needs configurations"):
+        run_configs([])

@@ -1,14 +1,16 @@
-"""A toy that anything learns: two cliques with features that tell them apart; and the small models that learn it."""
+"""A toy problem, two cliques with features that differ, and small models and configurations for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from beltrami.config import RunConfig
-from beltrami.config.spec import DiffusivityConfig, ModelConfig, SchemeConfig, TrainConfig
+from beltrami.config.spec import AdjointSpec, ConstantSpec, GridSpec, TrainSpec
+from beltrami.config.spec_model import BlendSpec, ScaledDotSpec
 from beltrami.data import Dataset, Split, undirected
 from beltrami.diffusivity import Diffusivity, ScaledDot, Start, xavier
 from beltrami.flow import BeltramiFlow, Cost, LinearFlow, Rate, Source
@@ -35,7 +37,7 @@ class Toy:
 
 
 def two_cliques(size: int = 10, *, seed: int = 0) -> Toy:
-    """Two cliques of ``size`` nodes joined by one edge; the first feature leans to the node's clique."""
+    """Two cliques of ``size`` nodes joined by one edge; the first feature depends on the clique."""
     n = 2 * size
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(n) // size
@@ -83,21 +85,21 @@ def with_adjoint(adjoint: Adjoint) -> Scheme:
     return replace(RK4_STEPS, adjoint=adjoint)
 
 
-def small_config(adjoint: str = "direct") -> RunConfig:
+def small_config(adjoint: Literal["direct", "checkpointed", "continuous"] = "direct") -> RunConfig:
     """A configuration for the toy: two epochs of a small model."""
     return RunConfig(
-        "toy",
-        "blend",
-        model=ModelConfig(pos=4, feat=8),
-        diffusivity=DiffusivityConfig(width=8, heads=2),
-        scheme=SchemeConfig("rk4", 2.0, dt=1.0, adjoint=adjoint),
-        train=TrainConfig(epochs=2, time_resolution=2),
+        dataset="toy",
+        recipe="blend",
+        model=BlendSpec(feat=8),
+        diffusivity=ScaledDotSpec(width=8, heads=2),
+        scheme=ConstantSpec(solver="rk4", time=2.0, dt=1.0, adjoint=AdjointSpec(kind=adjoint)),
+        train=TrainSpec(epochs=2, time_grid=GridSpec(resolution=2)),
     )
 
 
 def toy_problem(*, positions: bool = False) -> Problem:
-    """The toy as ``pose`` would leave it."""
+    """The toy as ``load_problem`` would return it."""
     toy = two_cliques()
     dataset = Dataset("toy", toy.x, toy.edge_index, toy.y)
     edges = Edges.build(toy.edge_index, num_nodes=dataset.num_nodes)
-    return Problem(dataset, toy.split, toy.x, edges, toy.pos if positions else None)
+    return Problem(small_config(), dataset, toy.split, toy.x, edges, toy.pos if positions else None)

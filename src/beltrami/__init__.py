@@ -91,7 +91,8 @@ _EXPORTS = {
     "energy": ("dirichlet", "PolyakovAction", "Constant", "Gauss", "PeronaMalik", "Roughness"),
     "model": ("BLEND", "Encoder", "Decoder", "Evolution"),
     "data": ("Dataset", "Split", "load", "make_split"),
-    "train": ("Training", "TimeGrid", "RunResult", "fit"),
+    "train": ("Training", "TimeGrid", "fit"),
+    "result": ("RunResult",),
 }
 _PACKAGE = {name: package for package, names in _EXPORTS.items() for name in names}
 

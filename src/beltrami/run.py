@@ -1,53 +1,55 @@
-"""run: one configuration, from its dataset to its result; and back from a result's folder."""
+"""Run configurations: from the dataset to the result, one or many at once, and back from the folder of a run."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from beltrami.config.build import build_classifier, build_encoding, build_training, check_settings
-from beltrami.config.build_stencil import build_prior
+from beltrami.config.build import build_classifier, build_training, check_settings
+from beltrami.config.build_evolution import build_prior
 from beltrami.config.files import resolve_files
 from beltrami.config.parse import read_config
-from beltrami.config.search_count import search_count
-from beltrami.config.spec import PositionConfig, RunConfig, StencilConfig
-from beltrami.data import Dataset, Progress, Split, load, make_split
-from beltrami.data.cache import cached_positions, cached_stencil
-from beltrami.data.store import BALL, FLAT, load_positions, load_stencil
-from beltrami.errors import DataError, UnknownName
-from beltrami.geometry import PoincareBall
+from beltrami.config.recipe.catalogue import search_count
+from beltrami.config.spec import RunConfig
+from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
+from beltrami.data import Dataset, Progress, Split, make_split
+from beltrami.data.cache import cached_stencil
+from beltrami.data.store import load_stencil
+from beltrami.errors import DataError, SolverError
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier
-from beltrami.position import Encoding, Hyperbolic
+from beltrami.precompute import positions_of, read_dataset
+from beltrami.result import RunResult, versions
 from beltrami.stencil import tf_idf
 from beltrami.train import (
-    Epoch,
     Fit,
-    RunResult,
     accuracy,
     count_parameters,
     fit,
+    fit_many,
     load_weights,
+    per_class_accuracy,
     predict,
     read_test,
     save_weights,
     seeded,
-    versions,
     write_atomically,
 )
+from beltrami.train.callback import AnyCallback
 
-SPARSE_BELOW = 0.1  # density under which inputs are multiplied by their non-zeros alone
-COMPONENTS = ("largest", "all")
-FEATURES = ("raw", "rows")
+SPARSE_BELOW = 0.1  # density below which inputs are multiplied by their non-zeros alone
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A dataset made ready: its split, its inputs sparse where that pays, its positions, and the graph for the model,
-    which is its own or one from a file."""
+    """A dataset with its split, inputs, graph and positions, on a device; the graph may come from a file.
 
+    ``config`` is the configuration it was made for, with its files resolved.
+    """
+
+    config: RunConfig
     dataset: Dataset
     split: Split
     x: Tensor | SparseMatrix
@@ -55,7 +57,7 @@ class Problem:
     pos: Tensor | SparseMatrix | None
 
     def model(self, config: RunConfig) -> Classifier:
-        """A fresh model for this problem, from the random state as it is."""
+        """Return a new model for this problem, from the current random state."""
         positions = 0 if self.pos is None else self.pos.shape[1]
         return build_classifier(
             config, features=self.x.shape[1], positions=positions, num_classes=self.dataset.num_classes
@@ -63,46 +65,31 @@ class Problem:
 
 
 def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
-    """Load, cut down to the component, split and encode what a configuration names."""
-    if config.data.features not in FEATURES:
-        raise UnknownName("data.features", config.data.features, FEATURES)
-    check_settings(config)
+    """Resolve the files of a configuration, load its dataset, split it and encode positions."""
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
-    pos = _positions(config.position, edges)
-    if config.stencil.file is not None:
-        edges = load_stencil(Path(config.stencil.file), edges)
+    pos = positions_of(config.position, edges)
+    if config.stencil.kind == "file":
+        edges = load_stencil(Path(config.stencil.path), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     dataset, edges = dataset.to(device), edges.to(device)
     return Problem(
+        config=config,
         dataset=dataset,
         split=split.to(device),
         x=sparse_where_it_pays(x).to(device),
-        edges=_by_features(config.stencil, dataset.x, edges),
+        edges=_with_similarity(config.stencil, dataset.x, edges),
         pos=None if pos is None else sparse_where_it_pays(pos).to(device),
     )
 
 
 def on_split(problem: Problem, config: RunConfig) -> Problem:
-    """The problem on the split of a configuration."""
+    """Return the problem on the split of a configuration."""
     data = config.data
     split = make_split(problem.dataset.to("cpu"), protocol=data.protocol, seed=data.split_seed)
     return replace(problem, split=split.to(problem.dataset.y.device))
-
-
-def read_dataset(name: str, *, component: str, progress: Progress | None = None) -> Dataset:
-    """A dataset, or its largest component."""
-    if component not in COMPONENTS:
-        raise UnknownName("data.component", component, COMPONENTS)
-    dataset = load(name, progress=progress)
-    return dataset.largest_component() if component == "largest" else dataset
-
-
-def in_chart(positions: Tensor, space: str) -> Tensor:
-    """Positions as a model takes them: points of the ball by their logarithms at the origin."""
-    return PoincareBall().log_origin(positions) if space == BALL else positions
 
 
 def run_config(
@@ -110,23 +97,65 @@ def run_config(
     *,
     device: str = "cpu",
     problem: Problem | None = None,
-    on_epoch: Callable[[Epoch], None] | None = None,
+    callbacks: Sequence[AnyCallback] = (),
 ) -> tuple[RunResult, Classifier]:
-    """Train one configuration and judge it: every choice by validation, the test labels read once."""
-    problem = load_problem(config, device=device) if problem is None else problem
+    """Train one configuration and evaluate it: every choice by validation, the test labels read once.
+
+    Args:
+        config: the configuration; it is checked unless ``problem`` is given.
+        device: of the problem, unless it is given.
+        problem: the loaded problem.
+        callbacks: called after every epoch.
+    """
+    if problem is None:
+        check_settings(config)
+        problem = load_problem(config, device=device)
     with seeded(config.seed):
         model = problem.model(config)
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
-        callbacks = () if on_epoch is None else (on_epoch,)
         found = fit(model, inputs, problem.dataset.y, problem.split, build_training(config.train), callbacks=callbacks)
     return evaluate_fit(config, problem, model, found), model
 
 
+def run_configs(
+    configs: Sequence[RunConfig], *, device: str = "cpu", callbacks: Sequence[AnyCallback] = ()
+) -> list[tuple[RunResult, Classifier] | SolverError]:
+    """As :func:`run_config` for each of the configurations, trained as one program; a run that fails gives its error.
+
+    Args:
+        configs: equal up to ``seed`` and ``data.split_seed``.
+        device: where to compute. On a GPU memory grows with the number of runs.
+        callbacks: called after every epoch.
+    """
+    if not configs or any(_without_seeds(config) != _without_seeds(configs[0]) for config in configs):
+        raise ValueError("run_configs needs configurations that differ by `seed` and `data.split_seed` alone.")
+    check_settings(configs[0])
+    first = load_problem(configs[0], device=device)
+    problems, models = [on_split(first, config) for config in configs], []
+    for config in configs:
+        with seeded(config.seed):
+            models.append(first.model(config))
+    inputs = models[0].prepare(first.x, first.edges, first.pos)
+    splits = [problem.split for problem in problems]
+    training = build_training(configs[0].train)
+    found = fit_many(models, inputs, first.dataset.y, splits, training, callbacks=callbacks)
+    return [
+        fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
+        for config, problem, model, fit in zip(configs, problems, models, found, strict=True)
+    ]
+
+
+def _without_seeds(config: RunConfig) -> RunConfig:
+    return replace(config, seed=0, data=replace(config.data, split_seed=0))
+
+
 def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: Fit) -> RunResult:
-    """The result of a trained model: here the test labels are read."""
+    """Return the result of a trained model; the test labels are read here."""
     dataset, split = problem.dataset, problem.split
     inputs = model.prepare(problem.x, problem.edges, problem.pos)
     logits = predict(model, inputs, time=found.best.time)
+    device = dataset.y.device
+    shares = per_class_accuracy(logits[split.test], dataset.y[split.test], model.num_classes)
     return RunResult(
         dataset=config.dataset,
         recipe=config.recipe,
@@ -141,83 +170,61 @@ def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: 
         evaluations={"forward": found.stats.evaluations, "backward": found.stats.backward_evaluations},
         parameters=count_parameters(model.parameters()),
         attention_spread=model.attention_spread(inputs),
-        device=_device_name(dataset.y.device),
+        device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         versions=versions(),
         tried=search_count(config),
+        per_class_accuracy=[None if share is None else 100 * share for share in shares],
     )
 
 
 def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifier) -> None:
-    """Leave the exact configuration, the weights and the result in ``folder``; the result comes last."""
+    """Write the configuration, the weights and, last, the result into ``folder``."""
     write_atomically(folder / "config.json", config.to_json().encode())
     save_weights(model, folder / "model.safetensors")
     write_atomically(folder / "result.json", result.to_json().encode())
 
 
 def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float, float]:
-    """Read a run back and judge its weights anew: the saved result, and the validation and test accuracy of today."""
-    result = RunResult.read(folder / "result.json")
-    config = read_config(folder / "config.json")
+    """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
+    result, config = RunResult.read(folder / "result.json"), read_config(folder / "config.json")
     try:
-        val_accuracy, test_accuracy = _judge_again(folder, config, result, device=device)
-    except ValueError as error:  # a setting nobody could have trained with, or weights that are no numbers
+        check_settings(config)
+        problem = load_problem(config, device=device)
+        if problem.split.hash != result.split.get("hash"):
+            raise DataError(
+                f"the split of {folder} has hash {result.split.get('hash')}, but today's data give "
+                f"{problem.split.hash}: the dataset differs from the one it was trained on."
+            )
+        with seeded(config.seed):
+            model = problem.model(config)
+        load_weights(model, folder / "model.safetensors", device=device)
+        inputs = model.prepare(problem.x, problem.edges, problem.pos)
+        logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
+    except ValueError as error:  # settings that cannot have been trained with, or weights that are not finite
         raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error
-    return result, val_accuracy, test_accuracy
+    return result, 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
 
 
-def _judge_again(folder: Path, config: RunConfig, result: RunResult, *, device: str) -> tuple[float, float]:
-    problem = load_problem(config, device=device)
-    if problem.split.hash != result.split.get("hash"):
-        raise DataError(
-            f"the split of {folder} has hash {result.split.get('hash')}, but today's data give {problem.split.hash}: "
-            "the dataset differs from the one it was trained on."
-        )
-    with seeded(config.seed):
-        model = problem.model(config)
-    load_weights(model, folder / "model.safetensors", device=device)
-    inputs = model.prepare(problem.x, problem.edges, problem.pos)
-    logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
-    return 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
-
-
-def _positions(config: PositionConfig, edges: Edges) -> Tensor | None:
-    if config.file is not None:
-        positions, made = load_positions(Path(config.file), edges)
-        return in_chart(positions, made.space)
-    encoding = build_encoding(config)
-    if encoding is None:
-        return None
-    return in_chart(cached_positions(encoding, edges, seed=config.seed), space_of(encoding))
-
-
-def _by_features(config: StencilConfig, x: Tensor, edges: Edges) -> Edges:
-    """The input graph and what the input features make of it; to find nearest nodes takes its time, so that is kept."""
-    prior = build_prior(config)
-    if prior is None or not config.near:
-        return edges if prior is None else prior(tf_idf(x), edges)
-    by = f"1; alike {config.alike}; near {config.near} {config.near_weight}"
-    return cached_stencil(prior, tf_idf(x), edges, by=by)
-
-
-def space_of(encoding: Encoding) -> str:
-    """Where an encoding puts the nodes."""
-    return BALL if isinstance(encoding, Hyperbolic) else FLAT
+def _with_similarity(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:
+    """Return the input graph altered by the similarity of the features; added edges take time and are cached."""
+    prior = build_prior(spec)
+    if prior is None or not isinstance(spec, InputEdgesSpec):
+        return edges
+    if spec.add.kind == "none":
+        return prior(tf_idf(x), edges)
+    return cached_stencil(prior, tf_idf(x), edges, by=f"2; {spec.reweight}; {spec.add}")
 
 
 def even_rows(x: Tensor) -> Tensor:
-    """Rows scaled to one sum of absolute values, their mean: long texts count no more than short ones."""
+    """Return rows scaled to the same sum of absolute values, their mean, so that long texts count as short ones."""
     sums = x.abs().sum(1, keepdim=True)
     return torch.where(sums > 0, x * (sums.mean() / sums), x)
 
 
 def sparse_where_it_pays(x: Tensor) -> Tensor | SparseMatrix:
-    """Inputs by their non-zeros where these are few, else dense."""
+    """Return inputs with few non-zeros as a sparse matrix, others dense."""
     entries = x.shape[0] * x.shape[1]
     nonzero = int(torch.count_nonzero(x)) if x.layout == torch.strided else x._nnz()
     if nonzero < SPARSE_BELOW * entries:
         return SparseMatrix.of(x)
     return x if x.layout == torch.strided else x.to_dense()
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"

@@ -1,17 +1,19 @@
-"""Settings are read strictly: what has another name or another type is refused where it stands."""
+"""Settings are parsed strictly: an unknown name, a wrong type or a setting of another kind is refused."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from toy import small_config
 
-from beltrami.config import RunConfig, override, parse, read_config, setting_names
+from beltrami.config import RunConfig, load_recipe, override, parse, read_config, setting_names
+from beltrami.config.parse import departures
 from beltrami.errors import DataError, UnknownName
 
 CONFIG = small_config()
+BARE: dict[str, Any] = {"dataset": "toy", "recipe": "r", "scheme": {"kind": "none"}}
 
 
 def value_of(config: RunConfig, name: str) -> Any:
@@ -25,25 +27,21 @@ def value_of(config: RunConfig, name: str) -> Any:
     ("assignment", "expected"),
     [
         ("scheme.time=4", 4.0),
-        ("scheme.time=4.5", 4.5),
         ("train.lr=1e-3", 1e-3),
         ("train.epochs=12", 12),
-        ("scheme.dt=null", None),
-        ("scheme.dt=None", None),
-        ("scheme.dt=1", 1.0),
-        ("scheme.backward=rk4", "rk4"),
-        ("scheme.backward=null", None),
-        ("flow.frozen=false", False),
+        ("stencil.remesh=null", None),
+        ("stencil.remesh=None", None),
+        ("stencil.remesh=1", 1.0),
         ("model.batch_norm=True", True),
-        ("diffusivity.score=cosine", "cosine"),
-        ("position.encoding=none", "none"),
-        ("seed=7", 7),
+        ("diffusivity.kind=cosine", "cosine"),
+        ("position.kind=none", "none"),
+        ("train.cuda_graph=false", False),
         ("data.split_seed=7", 7),
         (" scheme.time = 4 ", 4.0),
         ("recipe=mine=yours", "mine=yours"),
     ],
 )
-def test_override_sets_the_value_in_its_own_type(assignment: str, expected: object) -> None:
+def test_override_sets_the_value_in_its_type(assignment: str, expected: object) -> None:
     name = assignment.partition("=")[0].strip()
     found = value_of(override(CONFIG, [assignment]), name)
     assert found == expected
@@ -52,29 +50,59 @@ def test_override_sets_the_value_in_its_own_type(assignment: str, expected: obje
 
 def test_override_changes_nothing_else() -> None:
     changed = override(CONFIG, ["scheme.time=4", "train.epochs=12"])
-    differing = [name for name in setting_names() if value_of(changed, name) != value_of(CONFIG, name)]
-    assert differing == ["scheme.time", "train.epochs"]
+    expected = departures(CONFIG) | {"scheme.time": 4.0, "train.epochs": 12}
+    assert departures(changed) == expected
     assert override(CONFIG, []) == CONFIG
 
 
-def test_last_override_of_a_name_holds() -> None:
-    assert override(CONFIG, ["scheme.time=4", "scheme.time=5"]).scheme.time == 5
+def test_last_assignment_of_a_name_holds() -> None:
+    assert value_of(override(CONFIG, ["scheme.time=4", "scheme.time=5"]), "scheme.time") == 5
+
+
+def test_a_change_of_kind_keeps_fields_of_the_same_name_and_resets_the_others() -> None:
+    start = override(CONFIG, ["diffusivity.heads=4", "diffusivity.d_k=3", "diffusivity.over=both"])
+    cosine = override(start, ["diffusivity.kind=cosine"])
+    assert asdict(cosine.diffusivity) == {
+        "kind": "cosine",
+        "width": 8,
+        "heads": 4,
+        "link": "softmax",
+        "over": "both",
+        "start": {"kind": "xavier"},
+    }
+    uniform = override(start, ["diffusivity.kind=uniform"])
+    assert asdict(uniform.diffusivity) == {"kind": "uniform", "over": "both"}
+    again = override(uniform, ["diffusivity.kind=scaled-dot"])
+    assert departures(again)["diffusivity.over"] == "both"
+    assert "diffusivity.heads" not in departures(again)
+
+
+def test_kinds_are_set_before_the_other_settings_and_outer_before_inner_ones() -> None:
+    settings = ["flow.psi.length=2", "flow.psi.kind=gauss", "diffusivity.kind=none", "flow.kind=polyakov"]
+    assert asdict(override(CONFIG, settings).flow)["psi"] == {"kind": "gauss", "length": 2.0}
+
+
+def test_a_field_without_a_default_must_be_given() -> None:
+    with pytest.raises(ValueError, match=r"`scheme.rtol` must be given for `scheme.kind=adaptive`: it has no default"):
+        override(CONFIG, ["scheme.kind=adaptive", "scheme.solver=dopri5"])
+    with pytest.raises(ValueError, match=r"`flow.psi.kind` must be given: one of constant, gauss"):
+        override(CONFIG, ["flow.kind=polyakov", "flow.psi.length=2"])
+    with pytest.raises(ValueError, match=r"`flow.psi` must be given for `flow.kind=polyakov`"):
+        override(CONFIG, ["flow.kind=polyakov"])
 
 
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("train.epochs=2.5", r"setting 'train.epochs' takes int; got 2.5"),
-        ("train.epochs=many", r"setting 'train.epochs' takes int; got 'many'"),
-        ("train.epochs=true", r"setting 'train.epochs' takes int; got True"),
-        ("train.epochs=null", r"setting 'train.epochs' takes int; got None"),
-        ("train.lr=fast", r"setting 'train.lr' takes float; got 'fast'"),
-        ("train.lr=true", r"setting 'train.lr' takes float; got True"),
-        ("flow.frozen=1", r"setting 'flow.frozen' takes bool; got 1"),
-        ("flow.frozen=yes", r"setting 'flow.frozen' takes bool; got 'yes'"),
-        ("diffusivity.score=3", r"setting 'diffusivity.score' takes str; got 3"),
-        ("scheme.dt=small", r"setting 'scheme.dt' takes float or null; got 'small'"),
-        ("scheme.backward=4", r"setting 'scheme.backward' takes str or null; got 4"),
+        ("train.epochs=2.5", r"`train.epochs` takes int; got 2.5"),
+        ("train.epochs=many", r"`train.epochs` takes int; got 'many'"),
+        ("train.epochs=true", r"`train.epochs` takes int; got True"),
+        ("train.epochs=null", r"`train.epochs` takes int; got None"),
+        ("train.lr=fast", r"`train.lr` takes float; got 'fast'"),
+        ("train.lr=true", r"`train.lr` takes float; got True"),
+        ("flow.source=1", r"`flow.source` takes bool; got 1"),
+        ("stencil.remesh=small", r"`stencil.remesh` takes float or null; got 'small'"),
+        ("dataset=4", r"`dataset` takes str; got 4"),
         ("scheme.time", r"takes name=value, such as scheme.time=4; got 'scheme.time'"),
         ("=4", r"takes name=value, such as scheme.time=4; got '=4'"),
         ("", r"takes name=value"),
@@ -83,6 +111,27 @@ def test_last_override_of_a_name_holds() -> None:
 def test_value_of_another_type_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         override(CONFIG, [assignment])
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "nearest"),
+    [
+        ("scheme.solver=dopri", "scheme.solver", "dopri5"),
+        ("scheme.adjoint.kind=continous", "scheme.adjoint.kind", "continuous"),
+        ("diffusivity.kind=scaleddot", "diffusivity.kind", "scaled-dot"),
+        ("diffusivity.link=softmx", "diffusivity.link", "softmax"),
+        ("diffusivity.start.kind=xaver", "diffusivity.start.kind", "xavier"),
+        ("train.optimiser=adamx", "train.optimiser", "adamax"),
+        ("stencil.kind=treshold", "stencil.kind", "threshold"),
+        ("position.kind=pp", "position.kind", "ppr"),
+        ("model.kind=gnc", "model.kind", "gcn"),
+        ("data.component=larges", "data.component", "largest"),
+        ("data.features=row", "data.features", "rows"),
+    ],
+)
+def test_unknown_choice_is_refused_with_the_nearest(setting: str, name: str, nearest: str) -> None:
+    with pytest.raises(UnknownName, match=rf"unknown {name} .*: did you mean '{nearest}'\?"):
+        override(CONFIG, [setting])
 
 
 @pytest.mark.parametrize(
@@ -101,46 +150,103 @@ def test_unknown_setting_is_refused_with_the_nearest_name(assignment: str, neare
         override(CONFIG, [assignment])
 
 
+def test_setting_of_the_first_release_is_refused_with_its_name_of_today() -> None:
+    with pytest.raises(ValueError, match=r"unknown setting 'train.adopt': it is called 'train.self_training' now"):
+        override(CONFIG, ["train.adopt=3"])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("stencil.radius=3", r"`stencil.radius` is a setting of `stencil.kind=radius`, and here `stencil.kind=keep`"),
+        ("stencil.k=3", r"`stencil.k` is a setting of `stencil.kind=digl or knn`"),
+        ("model.kernels=9", r"`model.kernels` is a setting of `model.kind=monet-flow or monet`"),
+        ("position.walk_length=7", r"`position.walk_length` is a setting of `position.kind=deepwalk`"),
+        ("train.consistency.weight=1", r"`train.consistency.kind=squared`, and here `train.consistency.kind=none`"),
+    ],
+)
+def test_setting_of_another_kind_is_refused_with_the_kinds_that_have_it(assignment: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        override(CONFIG, [assignment])
+    assert override(CONFIG, [assignment], skip_inapplicable=True) == CONFIG
+
+
 @pytest.mark.parametrize("group", ["scheme", "train", "data"])
 def test_group_in_the_place_of_a_setting_is_refused(group: str) -> None:
     with pytest.raises(UnknownName, match=rf"unknown setting '{group}'.* Known: .*{group}\."):
         override(CONFIG, [f"{group}=4"])
 
 
-def test_setting_names_are_the_leaves_of_the_tree() -> None:
+def test_setting_names_are_those_of_all_kinds() -> None:
     names = setting_names()
     assert len(names) == len(set(names))
-    assert {"dataset", "seed", "scheme.time", "train.lr", "diffusivity.d_k"} <= set(names)
-    assert not {"scheme", "train"} & set(names)
-    for name in names:
-        value_of(CONFIG, name)
+    assert {"dataset", "seed", "scheme.kind", "scheme.dt", "train.lr", "diffusivity.d_k", "model.steps"} <= set(names)
+    assert not {"scheme", "train", "train.time_grid"} & set(names)
 
 
-def test_config_comes_back_from_json_as_it_was() -> None:
-    config = override(CONFIG, ["scheme.dt=null", "flow.frozen=false", "diffusivity.d_k=2", "seed=9"])
-    assert parse(RunConfig, json.loads(config.to_json())) == config
+def test_departures_are_enough_to_build_the_configuration_again() -> None:
+    for name in ("blend", "gat", "gat-flow", "polyakov"):
+        config = load_recipe(name, "cora", seed=3)
+        plain = RunConfig(dataset="cora", recipe=name, scheme=config.scheme)
+        again = override(plain, [f"{each}={value}" for each, value in departures(config).items()])
+        assert again == config
+
+
+def test_configuration_comes_back_from_json_as_it_was() -> None:
+    config = override(CONFIG, ["flow.kind=live", "diffusivity.d_k=2", "seed=9"])
+    values = json.loads(config.to_json())
+    assert values["schema"] == 2
+    assert parse(RunConfig, values) == config
 
 
 def test_settings_left_out_take_their_defaults() -> None:
-    assert parse(RunConfig, {"dataset": "toy", "recipe": "mine"}) == RunConfig("toy", "mine")
+    assert departures(parse(RunConfig, BARE)) == {"scheme.kind": "none"}
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"dataset": "toy", "recipe": "r", "schem": {}}, r"unknown setting 'schem': did you mean 'scheme'\?"),
-        ({"dataset": "toy", "recipe": "r", "scheme": {"tim": 1}}, r"unknown setting 'scheme.tim': .*'scheme.time'"),
-        ({"dataset": "toy", "recipe": "r", "scheme": 4}, r"setting 'scheme' must be a group of settings; got 4"),
-        ({"dataset": "toy", "recipe": "r", "scheme": {"time": "4"}}, r"setting 'scheme.time' takes float; got '4'"),
-        ([1, 2], r"setting 'configuration' must be a group of settings"),
+        ({**BARE, "schem": {}}, r"unknown name 'schem': did you mean 'scheme'\?"),
+        ({**BARE, "train": {"epoch": 1}}, r"unknown name 'train.epoch': did you mean 'train.epochs'"),
+        ({**BARE, "train": 4}, r"`train` must be a group of names and values; got 4"),
+        ({**BARE, "train": {"epochs": "4"}}, r"`train.epochs` takes int; got '4'"),
+        ({**BARE, "scheme": {"time": 4}}, r"`scheme.kind` must be given: one of none, exponential"),
+        ({**BARE, "stencil": {"kind": "keep", "k": 4}}, r"unknown name 'stencil.k'"),
+        ({"dataset": "toy", "scheme": {"kind": "none"}}, r"`recipe` must be given: it has no default"),
+        ({**BARE, "schema": 3}, r"its schema is 3, and this release reads schema 2"),
+        ([1, 2], r"`the file` must be a group of names and values"),
     ],
 )
-def test_tree_that_does_not_fit_is_refused_where_it_stands(values: Any, message: str) -> None:
+def test_tree_that_does_not_fit_is_refused_with_the_dotted_name(values: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         parse(RunConfig, values)
 
 
-def test_config_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Sample:
+    """A record with every type of field that files hold."""
+
+    name: str
+    numbers: list[float | None]
+    counts: dict[str, int] = field(default_factory=dict)
+    also: dict[str, Any] | None = None
+
+
+def test_records_are_parsed_by_the_same_parser() -> None:
+    values = {"schema": 2, "name": "a", "numbers": [1, None], "counts": {"x": 3}, "also": {"y": [None, "z"]}}
+    assert parse(Sample, values) == Sample("a", [1.0, None], {"x": 3}, {"y": [None, "z"]})
+    for wrong, message in (
+        ({"numbers": ["b"]}, r"`line.numbers.0` takes float or null; got 'b'"),
+        ({"numbers": 3}, r"`line.numbers` takes list"),
+        ({"counts": {"x": 1.5}}, r"`line.counts.x` takes int; got 1.5"),
+        ({"also": 3}, r"`line.also` takes dict"),
+        ({"other": 3}, r"unknown name 'line.other'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parse(Sample, {**values, **wrong}, where="line")
+
+
+def test_configuration_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(CONFIG.to_json())
     assert read_config(tmp_path / "config.json") == CONFIG
 
@@ -154,12 +260,12 @@ def test_config_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         b"[]",
         b"null",
         b"{}",
-        b'{"dataset": "toy"}',
+        b'{"schema": 2, "dataset": "toy"}',
         b'{"dataset": "toy", "recipe": "r", "model": {"layers": 3}}',
         b'{"dataset": "toy", "recipe": "r", "model": {"feat": "wide"}}',
     ],
 )
-def test_file_that_is_not_a_config_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_configuration_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content)
     with pytest.raises(
@@ -169,6 +275,6 @@ def test_file_that_is_not_a_config_is_refused(tmp_path: Path, content: bytes) ->
     assert str(path) in str(refusal.value)
 
 
-def test_missing_config_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no configuration at .*: is this the folder of a run\?"):
+def test_missing_configuration_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there is no configuration at .*: is this the folder of a finished run\?"):
         read_config(tmp_path / "config.json")

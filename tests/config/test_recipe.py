@@ -1,4 +1,4 @@
-"""Recipes are complete, and seeds and protocols go where they belong."""
+"""Recipes are complete, and seeds, protocols and files give the configurations that they should."""
 
 import json
 from dataclasses import replace
@@ -9,41 +9,43 @@ import torch
 from checks import crooked, dense, undirected
 
 from beltrami.config import RECIPES, RunConfig, load_recipe, override, parse
-from beltrami.config.build import build_classifier, build_encoding, build_model, build_training
-from beltrami.config.build_stencil import build_stencil
-from beltrami.config.recipe.blend import DATASETS, PUBLISHED
-from beltrami.config.recipe.catalogue import REWIRED_SETTINGS
+from beltrami.config.build import BASELINES, ZOO, build_classifier, build_encoding, build_model, build_training
+from beltrami.config.build_evolution import build_stencil
+from beltrami.config.parse import departures
+from beltrami.config.recipe.baseline import DATASETS, GRAND, SETTINGS
+from beltrami.config.recipe.blend import BLEND, POLYAKOV, PUBLISHED, REWIRED
+from beltrami.config.recipe.catalogue import ON_DATASETS, OURS, search_count
+from beltrami.config.spec_graph import InputEdgesSpec, NoneSpec, PPRSpec
 from beltrami.data import CATALOGUE, PROTOCOLS
-from beltrami.errors import UnknownName
+from beltrami.errors import DataError, UnknownName
 from beltrami.joint import Joint
-from beltrami.run import COMPONENTS
+from beltrami.model import BLEND as Blend
+from beltrami.model import zoo
 from beltrami.stencil import TopK
 
 SIX = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
+SEARCHES = Path(__file__).parents[2] / "results" / "search"
+ONE = "train.consistency.weight=1"
 every_dataset = pytest.mark.parametrize("dataset", ["digits", *SIX])
+TUNED = replace(
+    override(load_recipe("blend", "cora"), ["train.lr=0.03", "scheme.time=9"]), recipe="blend-tuned", tried=40
+)
 
 
-@every_dataset
 @pytest.mark.parametrize("name", sorted(RECIPES))
-def test_recipe_is_complete(name: str, dataset: str) -> None:
-    config = load_recipe(name, dataset)
-    assert (config.dataset, config.recipe) == (dataset, name)
-    assert config.data.protocol in PROTOCOLS
-    assert config.data.component in COMPONENTS
+def test_recipe_is_complete_and_comes_back_from_json(name: str) -> None:
+    for dataset in ("digits", *SIX):
+        config = load_recipe(name, dataset, seed=4)
+        assert (config.dataset, config.recipe) == (dataset, name)
+        assert config.data.protocol in PROTOCOLS
+        assert parse(RunConfig, json.loads(config.to_json())) == config
+        assert build_training(config.train).epochs == config.train.epochs
+    config, classes = load_recipe(name, "cora"), CATALOGUE["cora"].classes
     positions = 0 if build_encoding(config.position) is None else 5
-    model = build_classifier(config, features=4, positions=positions, num_classes=CATALOGUE[dataset].classes)
-    assert model.num_classes == CATALOGUE[dataset].classes
+    model = build_classifier(config, features=4, positions=positions, num_classes=classes)
     ring = undirected([(k, (k + 1) % 32) for k in range(32)], num_nodes=32)
     pos = torch.zeros(32, positions) if positions else None
-    assert model(torch.zeros(32, 4), ring, pos).shape == (32, CATALOGUE[dataset].classes)
-    assert build_training(config.train).epochs == config.train.epochs
-
-
-@every_dataset
-@pytest.mark.parametrize("name", sorted(RECIPES))
-def test_recipe_comes_back_from_json_as_it_was(name: str, dataset: str) -> None:
-    config = load_recipe(name, dataset, seed=4)
-    assert parse(RunConfig, json.loads(config.to_json())) == config
+    assert model(torch.zeros(32, 4), ring, pos).shape == (32, classes)
 
 
 @every_dataset
@@ -51,15 +53,15 @@ def test_uniform_has_nothing_to_learn_on_the_edges_and_differs_in_nothing_else(d
     blend, uniform = load_recipe("blend", dataset), load_recipe("uniform", dataset)
     model = build_model(uniform, features=4, positions=0, num_classes=3)
     assert list(model.evolution.flow.diffusivity.parameters()) == []
-    assert (uniform.data, uniform.position, uniform.model) == (blend.data, blend.position, blend.model)
-    assert (uniform.flow, uniform.stencil) == (blend.flow, replace(blend.stencil, alike=0.0))
-    assert (uniform.scheme, uniform.train) == (blend.scheme, blend.train)
+    assert isinstance(blend.stencil, InputEdgesSpec)
+    stencil = replace(blend.stencil, reweight=NoneSpec())
+    same = replace(uniform, recipe="blend", diffusivity=blend.diffusivity)
+    assert same == replace(blend, stencil=stencil)
 
 
 @every_dataset
 def test_blend_knn_is_on_the_graph_of_pagerank_and_loops_are_those_of_its_diagonal(dataset: str) -> None:
     config = load_recipe("blend-knn", dataset)
-    assert config.recipe == "blend-knn"
     stencil = build_stencil(config.stencil, Joint(0, 1))
     assert isinstance(stencil, TopK)
     restart = 0.1 if dataset == "pubmed" else 0.05
@@ -74,17 +76,30 @@ def test_blend_knn_is_on_the_graph_of_pagerank_and_loops_are_those_of_its_diagon
     torch.testing.assert_close(kernel, exact, rtol=1e-3, atol=1e-5)
 
 
-def test_settings_of_blend_knn_are_for_datasets_that_have_a_recipe() -> None:
-    assert set(REWIRED_SETTINGS) <= set(DATASETS)
+def test_settings_are_for_recipes_and_datasets_that_there_are() -> None:
+    assert {*REWIRED, *POLYAKOV, *PUBLISHED} <= set(BLEND) == set(CATALOGUE)
+    assert set(GRAND) == set(DATASETS)
+    assert {name for name, _ in SETTINGS} <= set(RECIPES)
+    assert {dataset for _, dataset in SETTINGS} <= set(DATASETS)
+    assert {*BASELINES, *ZOO, "gat-ppr", "grand"} <= set(RECIPES)
+
+
+def test_every_row_of_table_1_has_a_recipe() -> None:
+    recipes = {row.recipe for row in zoo.TABLE}
+    assert set(ZOO) == recipes - {"grand", "blend"}
+    for name in recipes:
+        assert load_recipe(name, "cora").recipe == name
 
 
 @pytest.mark.parametrize("dataset", sorted(PUBLISHED))
-def test_the_published_split_has_settings_of_its_own_and_a_file_keeps_its_own(dataset: str, tmp_path: Path) -> None:
+def test_the_published_split_has_its_own_settings_and_a_file_keeps_its_own(dataset: str, tmp_path: Path) -> None:
     plain, published = load_recipe("blend", dataset), load_recipe("blend", dataset, protocol="planetoid")
     assert published.data.component == "all"
     assert override(replace(plain, data=published.data), PUBLISHED[dataset]) == published != plain
     uniform = load_recipe("uniform", dataset, protocol="planetoid")
-    assert (uniform.diffusivity.score, uniform.stencil.alike) == ("uniform", 0.0)
+    assert uniform.diffusivity.kind == "uniform"
+    assert isinstance(uniform.stencil, InputEdgesSpec)
+    assert uniform.stencil.reweight.kind == "none"
     assert (uniform.model, uniform.train) == (published.model, published.train)
     file = tmp_path / "best.json"
     file.write_text(plain.to_json())
@@ -92,12 +107,36 @@ def test_the_published_split_has_settings_of_its_own_and_a_file_keeps_its_own(da
     assert (kept.model, kept.train, kept.diffusivity) == (plain.model, plain.train, plain.diffusivity)
 
 
+def test_grand_is_blend_without_positions_and_with_scaled_dot_attention() -> None:
+    for dataset in DATASETS:
+        config = load_recipe("grand", dataset)
+        kinds = (config.position.kind, config.diffusivity.kind, config.flow.kind, config.train.consistency.kind)
+        assert kinds == ("none", "scaled-dot", "frozen", "none")
+    assert isinstance(build_classifier(config, features=4, positions=0, num_classes=3), Blend)
+
+
+def test_gat_ppr_is_gat_with_positions_and_nothing_else() -> None:
+    for dataset in DATASETS:
+        ppr = load_recipe("gat-ppr", dataset)
+        assert ppr.position == PPRSpec(restart=0.05, top=64)
+        assert replace(ppr, recipe="gat", position=NoneSpec()) == load_recipe("gat", dataset)
+
+
+def test_polyakov_decreases_an_energy_from_the_graph_without_loops() -> None:
+    found = departures(load_recipe("polyakov", "cora", protocol="planetoid"))
+    assert (found["flow.psi.kind"], found["scheme.energy_decreasing"]) == ("perona-malik", True)
+    assert (found["stencil.loops"], found["data.component"]) == (0.0, "all")
+    polyakov, blend = load_recipe("polyakov", "cora"), load_recipe("blend", "cora")
+    assert polyakov.train == override(blend, ["train.lr=0.02292", "train.weight_decay=0.02", ONE]).train
+    assert load_recipe("polyakov", "citeseer").train == load_recipe("blend", "citeseer").train
+
+
 def test_seed_is_that_of_the_run_and_of_its_split() -> None:
     config = load_recipe("blend", "cora", seed=7)
     assert (config.seed, config.data.split_seed) == (7, 7)
 
 
-def test_split_may_have_a_seed_of_its_own() -> None:
+def test_split_may_have_another_seed() -> None:
     config = load_recipe("blend", "cora", seed=7, split_seed=0)
     assert (config.seed, config.data.split_seed) == (7, 0)
 
@@ -113,7 +152,7 @@ def test_other_protocols_keep_the_component_of_the_recipe() -> None:
     assert (config.data.protocol, config.data.component) == ("shchur", load_recipe("blend", "cora").data.component)
 
 
-def test_paper_s_protocol_is_the_default_of_its_datasets() -> None:
+def test_the_papers_protocol_is_the_default_of_its_datasets() -> None:
     for dataset in SIX:
         assert (load_recipe("blend", dataset).data.protocol, load_recipe("blend", dataset).data.component) == (
             "digl",
@@ -132,6 +171,52 @@ def test_unknown_dataset_is_refused_with_the_nearest(name: str) -> None:
         load_recipe(name, "coar")
 
 
+def test_dataset_without_a_baseline_is_refused_by_saying_so() -> None:
+    with pytest.raises(UnknownName, match=r"unknown dataset for recipe 'gcn' 'ogbn-arxiv'"):
+        load_recipe("gcn", "ogbn-arxiv")
+
+
 def test_every_dataset_has_a_recipe() -> None:
     for name in CATALOGUE:
         assert load_recipe("blend", name).dataset == name
+
+
+def written(folder: Path) -> str:
+    path = folder / "best.json"
+    path.write_text(TUNED.to_json())
+    return str(path)
+
+
+def test_a_file_is_a_recipe_with_its_own_protocol(tmp_path: Path) -> None:
+    name = written(tmp_path)
+    assert load_recipe(name, "cora") == TUNED
+    other = load_recipe(name, "cora", protocol="planetoid", seed=3, split_seed=5)
+    assert (other.seed, other.data.split_seed, other.data.protocol, other.data.component) == (3, 5, "planetoid", "all")
+    assert replace(other, seed=0, data=TUNED.data) == TUNED
+
+
+def test_a_file_is_a_recipe_for_its_own_dataset_alone(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match=r"unknown dataset for recipe '.*best.json' 'photo': .*Known: cora"):
+        load_recipe(written(tmp_path), "photo")
+    with pytest.raises(DataError, match=r"there is no configuration at .*none.json"):
+        load_recipe(str(tmp_path / "none.json"), "cora")
+
+
+def test_the_number_of_configurations_compared_is_no_setting() -> None:
+    assert departures(replace(TUNED, tried=None)) == departures(TUNED)
+    assert search_count(TUNED) == 40
+    assert search_count(load_recipe("blend", "cora")) == ON_DATASETS["cora"]
+    assert search_count(load_recipe("gcn", "cora")) is None
+
+
+@pytest.mark.skipif(not SEARCHES.exists(), reason="the lists of the searches are in the repository, not in the package")
+def test_counts_are_those_of_the_lists_of_the_searches() -> None:
+    found: dict[str, set[tuple[str, ...]]] = {dataset: set() for dataset in ON_DATASETS}
+    for path in SEARCHES.glob("*.jsonl"):
+        lines = [json.loads(text)["line"] for text in path.read_text().splitlines()]
+        for dataset, name, protocol, _, *settings in map(str.split, lines):
+            if name in OURS:
+                found[dataset].add((name, protocol, *settings))
+        listed = path.with_suffix(".txt").read_text().splitlines()
+        assert set(lines) == {line for line in listed if line[0] != "#"}
+    assert {dataset: len(each) for dataset, each in found.items()} == ON_DATASETS

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from study_lines import line
 
-from beltrami.config.search_count import TRIED
+from beltrami.config.recipe.catalogue import TRIED
 from beltrami.lab.study import STUDIES, Record, Sample, plan, read_folder, tabulate
 from beltrami.lab.study.comparison import Comparison, ratio
 from beltrami.report.study.format import compared

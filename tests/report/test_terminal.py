@@ -7,7 +7,8 @@ import pytest
 
 from beltrami.data import CATALOGUE, Availability
 from beltrami.report.terminal import catalogue, downloading, evaluation, summary, training
-from beltrami.train import Epoch, RunResult, ValidationScore
+from beltrami.result import RunResult
+from beltrami.train import Epoch, ValidationScore
 
 RESULT = RunResult(
     dataset="cora",

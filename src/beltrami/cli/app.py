@@ -1,12 +1,15 @@
-"""The verbs, and the way in and out of them."""
+"""The commands of the command line, and its exit codes."""
 
 import os
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+import beltrami
 from beltrami.cli.bench import bench
 from beltrami.cli.denoise import denoise
 from beltrami.cli.encode_rewire import encode, rewire
@@ -25,6 +28,21 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"beltrami {beltrami.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Beltrami neural diffusion on graphs: a flow on a stencil by a scheme."""
+
+
 @app.command()
 def train(
     dataset: Annotated[
@@ -33,7 +51,7 @@ def train(
     recipe: Annotated[
         str,
         typer.Option(
-            help="Which settings to start from: blend, blend-knn, uniform, polyakov, a competitor's, or `tune`'s file.",
+            help="Settings to start from: blend, blend-knn, uniform, polyakov, a baseline's name, or a file of `tune`.",
             metavar="NAME",
         ),
     ] = "blend",
@@ -53,6 +71,14 @@ def train(
             "--set", help="Change a setting, such as `--set scheme.time=4`; may be given again.", metavar="NAME=VALUE"
         ),
     ] = None,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Write every epoch to a file of JSON lines, `*.jsonl`, or to a folder of TensorBoard events; may be "
+            "given again.",
+            metavar="PATH",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for result.json, the weights and the configuration.", metavar="DIR")
     ] = None,
@@ -64,8 +90,8 @@ def train(
     """Train a model on a dataset and report its accuracy.
 
     Epoch and terminal time are chosen on the validation nodes; test labels are read once, at the end. The run
-    leaves `result.json`, `model.safetensors` and `config.json` in the folder of `--out`, by default
-    `runs/DATASET-RECIPE-SEED`.
+    writes `result.json`, `model.safetensors` and `config.json` into the folder of `--out`, by default
+    `runs/DATASET-RECIPE-SEED`. A setting that the chosen kinds do not have is refused.
 
     Examples:
 
@@ -75,15 +101,18 @@ def train(
 
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
 
+    - `beltrami train cora --set position.kind=deepwalk --set position.channels=64`
+
     - `beltrami train citeseer --recipe blend-knn`
 
     - `beltrami train cora --recipe gcn`, or gat, gat-ppr, monet, sage-mean, sage-maxpool, cgnn, gde, gode, lanczosnet,
       adalanczosnet, grand
 
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
+
     - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
-    from beltrami.config import check_settings, load_recipe, override, resolve_files
+    from beltrami.config import check_settings, load_recipe, override
     from beltrami.config.build import build_training
     from beltrami.report.terminal import downloading, summary, training
     from beltrami.run import load_problem, run_config, save_run
@@ -91,20 +120,28 @@ def train(
     where = check_device(device)
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)
-    config = resolve_files(config)
     folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
     check_folder(folder)
     with downloading() as progress:
         problem = load_problem(config, device=where, progress=progress)
-    with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
-        result, model = run_config(config, device=where, problem=problem, on_epoch=on_epoch)
-    save_run(folder, config, result, model)
-    rival = None
+    epochs, title = build_training(config.train).most_epochs, f"{config.dataset} / {config.recipe}"
+    logs = _logs(log or [])
+    with training(epochs, title=title) as show:
+        result, model = run_config(problem.config, problem=problem, callbacks=[show, *logs])
+    save_run(folder, problem.config, result, model)
+    spreading = None
     if compare:
         from beltrami.lab.label_spreading import label_spreading
 
-        rival = label_spreading(problem.dataset, problem.split)
-    summary(result, folder=folder, label_spreading=rival)
+        spreading = label_spreading(problem.dataset, problem.split)
+    summary(result, folder=folder, label_spreading=spreading)
+
+
+def _logs(paths: Sequence[Path]) -> "list[Callback]":
+    """Return a callback for each log: JSON lines for a file `*.jsonl`, else a folder of TensorBoard events."""
+    from beltrami.train.callback import JSONLines, TensorBoard
+
+    return [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in paths]
 
 
 @app.command()
@@ -112,7 +149,7 @@ def evaluate(
     folder: Annotated[Path, typer.Argument(help="The folder of a run, as `train --out` left it.", metavar="DIR")],
     device: Device = "cpu",
 ) -> None:
-    """Read a trained model back and print its accuracy beside the one that was recorded."""
+    """Evaluate a trained model again and print its accuracy beside the recorded one."""
     from beltrami.report.terminal import evaluation
     from beltrami.run import evaluate_run
 
@@ -122,7 +159,7 @@ def evaluate(
 
 @app.command()
 def datasets() -> None:
-    """List the datasets: their statistics and whether each is at hand."""
+    """List the datasets: their statistics and whether each is on this machine."""
     from beltrami.data import CATALOGUE, available
     from beltrami.report.terminal import catalogue
 
@@ -139,9 +176,9 @@ app.command()(zoo)
 
 
 def main() -> None:
-    """Run the command line; an error is one line, never a traceback.
+    """Run the command line; an error is one line, not a traceback.
 
-    Exit codes: 0 done, 1 failure, 2 bad usage, 130 interrupted, as shells have it.
+    Exit codes: 0 success, 1 failure, 2 bad usage, 130 interrupted.
     """
     if os.environ.get("BELTRAMI_TRACEBACK"):
         app(prog_name="beltrami")
@@ -154,8 +191,8 @@ def main() -> None:
     except (DataError, SolverError, OSError) as error:
         _fail(str(error), code=1)
     except Exception as error:
-        first = str(error).strip().split("\n")[0]
-        _fail(f"{type(error).__name__}: {first} (BELTRAMI_TRACEBACK=1 shows where)", code=1)
+        first_line = str(error).strip().split("\n")[0]
+        _fail(f"{type(error).__name__}: {first_line} (BELTRAMI_TRACEBACK=1 shows where)", code=1)
 
 
 def _fail(message: str, *, code: int) -> NoReturn:

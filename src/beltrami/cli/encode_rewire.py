@@ -1,4 +1,4 @@
-"""The verbs that prepare space: positions of nodes, and graphs between them."""
+"""The commands that write positions of nodes and rewired graphs to files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,9 @@ def encode(
     ],
     out: Annotated[Path, typer.Option(help="The file to write, in safetensors.", metavar="FILE")],
     component: Component = "largest",
-    seed: Annotated[int, typer.Option(help="Seed of encodings that draw random numbers.", metavar="N")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of deepwalk and hyperbolic; 0 by default.", metavar="N")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -32,25 +34,26 @@ def encode(
     """Write positions of a dataset's nodes to a file.
 
     Settings: `position.restart` and `top` (ppr), `time` and `top` (heat), `channels` (laplacian, walk, deepwalk,
-    hyperbolic), `walk_length` and `tuned` (deepwalk). What was encoded once is kept and found again.
+    hyperbolic), `walk_length` (deepwalk; null for the best of several). Positions are cached.
 
-    A run takes the positions with `--set position.file=FILE`, and checks that they are those of its graph.
+    A run takes the positions with `--set position.kind=file --set position.path=FILE`, and checks that they are those
+    of its graph.
 
     Examples:
 
     - `beltrami encode cora --encoding deepwalk --set position.channels=64 --out cora-deepwalk.safetensors`
 
-    - `beltrami train cora --set position.file=cora-deepwalk.safetensors`
+    - `beltrami train cora --set position.kind=file --set position.path=cora-deepwalk.safetensors`
     """
-    from beltrami import prepare
+    from beltrami import precompute
     from beltrami.report.space import encoded, working
 
-    config = prepare.position_settings(encoding, seed=seed, settings=settings or [])
-    prepare.check_dataset(dataset, component=component)
+    spec = precompute.position_settings(encoding, seed=seed, settings=settings or [])
+    precompute.check_dataset(dataset, component=component)
     where = check_device(device)
     check_file(out)
     with working(f"{dataset} / {encoding}") as progress:
-        found = prepare.encode(dataset, config, out, component=component, device=where, progress=progress)
+        found = precompute.encode(dataset, spec, out, component=component, device=where, progress=progress)
     encoded(found.positions, seconds=found.seconds, from_cache=found.from_cache, path=out)
 
 
@@ -71,14 +74,15 @@ def rewire(
     ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Write the graph that a stencil makes of a dataset's, and say how the two differ.
+    """Write the graph that a stencil makes of a dataset's graph, and compare the two.
 
     knn and radius look at the positions of `--positions`, else at the features as they are. Settings: `stencil.k` (knn,
     digl), `radius` (radius), `restart` (digl, threshold), `least` (threshold), `symmetric`, `weighted`, `loops`.
 
-    Homophily is told from the labels of all nodes: it describes a graph, and is nothing to choose one by.
+    Homophily is computed from the labels of all nodes: do not choose a graph by it.
 
-    A run takes the graph with `--set stencil.file=FILE`, and checks that it was made of its own.
+    A run takes the graph with `--set stencil.kind=file --set stencil.path=FILE`, and checks that it was made of its
+    own.
 
     Examples:
 
@@ -86,17 +90,17 @@ def rewire(
 
     - `beltrami rewire cora --stencil knn --positions cora-deepwalk.safetensors --out cora-knn.safetensors`
 
-    - `beltrami train cora --set stencil.file=cora-digl.safetensors --set stencil.loops=0`
+    - `beltrami train cora --set stencil.kind=file --set stencil.path=cora-digl.safetensors --set stencil.loops=0`
     """
-    from beltrami import prepare
+    from beltrami import precompute
     from beltrami.report.space import rewired, working
 
-    config = prepare.stencil_settings(stencil, positions=positions, settings=settings or [])
-    prepare.check_dataset(dataset, component=component)
+    spec = precompute.stencil_settings(stencil, positions=positions, settings=settings or [])
+    precompute.check_dataset(dataset, component=component)
     where = check_device(device)
     check_file(out)
     with working(f"{dataset} / {stencil}") as progress:
-        found = prepare.rewire(
-            dataset, config, out, positions=positions, component=component, device=where, progress=progress
+        found = precompute.rewire(
+            dataset, spec, out, positions=positions, component=component, device=where, progress=progress
         )
     rewired(found.rewiring, seconds=found.seconds, path=out)

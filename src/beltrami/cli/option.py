@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what is checked of them."""
+"""Options that several commands share, and their checks."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ Component = Annotated[
 
 
 def check_device(name: str) -> str:
-    """The device of this name, refused where it is not there."""
+    """Return the name of a device; one that this machine lacks is refused."""
     import torch
 
     if name == "cpu":
@@ -27,14 +27,14 @@ def check_device(name: str) -> str:
     if name != "cuda" and not (name.startswith("cuda:") and name[5:].isdigit()):
         raise ValueError(f"`--device` takes cpu, cuda or cuda:N; got {name!r}.")
     if not torch.cuda.is_available():
-        raise ValueError(f"`--device {name}` needs a CUDA device and a CUDA build of torch; neither is here: use cpu.")
+        raise ValueError(f"`--device {name}` needs a CUDA device and a CUDA build of torch: use cpu.")
     if name != "cuda" and int(name[5:]) >= torch.cuda.device_count():
         raise ValueError(f"`--device {name}`: there are {torch.cuda.device_count()} CUDA devices, counted from 0.")
     return name
 
 
 def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Resources":
-    """What a trial or a batch gets of a cluster; a device is missed here where this machine is the cluster."""
+    """Return the resources of a trial or a batch; the device is checked if this machine is the cluster."""
     from beltrami.lab.resources import LOCAL, Resources
 
     share = Resources.asked(unit, device=device, cpus=cpus, gpus=gpus)
@@ -44,12 +44,12 @@ def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, 
 
 
 def needs_ray(verb: str, error: ImportError) -> ValueError:
-    """What one is told who has no Ray."""
+    """Return the error for a missing Ray installation."""
     return ValueError(f"`{verb}` needs Ray ({error}): `pip install 'beltrami[tune]'`.")
 
 
 def check_folder(folder: Path) -> None:
-    """Before an hour of training, not after it."""
+    """Make the folder of the results and refuse one that cannot be written, before training begins."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -59,7 +59,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """The same for a file."""
+    """Make the folder of a file and refuse a file that cannot be written."""
     if path.is_dir():
         raise OSError(f"{path} is a folder: name a file in it with `--out`.")
     check_folder(path.parent)

@@ -1,179 +1,246 @@
-"""Build: the one place where names become objects."""
+"""Build the model, the encoding and the training of a configuration, and refuse settings that do not fit together."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
-from beltrami.config.build_baseline import build_rival
-from beltrami.config.build_flow import build_costs, build_flow, build_metric, build_polyakov, check_equation
-from beltrami.config.build_scheme import build_scheme
-from beltrami.config.build_stencil import build_prior, build_stencil, thinned
-from beltrami.config.build_zoo import NETWORKS, build_network
-from beltrami.config.name import named
-from beltrami.config.spec import (
-    DiffusivityConfig,
-    PositionConfig,
-    RunConfig,
-    TrainConfig,
-)
-from beltrami.diffusivity import (
-    Additive,
-    Cosine,
-    Diffusivity,
-    ExpKernel,
-    Gaussian,
-    Pearson,
-    RandomWalk,
-    ScalarCosine,
-    ScaledDot,
-    constant,
-    xavier,
-)
-from beltrami.flow import Flow
-from beltrami.geometry import Metric, PoincareBall
-from beltrami.graph import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
+from beltrami import position
+from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
+from beltrami.config.parse import parse
+from beltrami.config.spec import RunConfig, TrainSpec
+from beltrami.config.spec_graph import PositionSpec, kinds_of
+from beltrami.config.spec_model import BaselineSpec, BlendSpec, ContinuousSpec, FlowModelSpec, PositionedSpec
 from beltrami.joint import Joint
-from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution
-from beltrami.position import (
-    PPR,
-    DeepWalk,
-    Encoding,
-    Heat,
-    Hyperbolic,
-    LaplacianEigenvectors,
-    Progress,
-    ReturnProbabilities,
-)
+from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, baseline, zoo
+from beltrami.model.baseline import Architecture, Baseline
+from beltrami.position import Encoding, Progress
 from beltrami.train import Consistency, TimeGrid, Training, seeded
-from beltrami.train.training import MakeOptimiser
 
-T = TypeVar("T")
-
-LINKS = {"softmax": softmax_link, "squareplus": squareplus_link}
-NORMALISERS: dict[str, type[Normaliser]] = {"rows": Rows, "columns": Columns, "both": Both}
-OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
+OPTIMISERS: Mapping[str, Callable[..., Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
     "adamax": torch.optim.Adamax,
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-SCORES = ("uniform", "scaled-dot", "cosine", "pearson", "exp-kernel", "gaussian", "additive", "angle")
-ENCODINGS: dict[str, Callable[[PositionConfig, Progress | None], Encoding | None]] = {
-    "none": lambda config, progress: None,
-    "ppr": lambda config, progress: PPR(restart=config.restart, top=config.top, progress=progress),
-    "heat": lambda config, progress: Heat(time=config.time, top=config.top, progress=progress),
-    "laplacian": lambda config, progress: LaplacianEigenvectors(config.channels),
-    "walk": lambda config, progress: ReturnProbabilities(config.channels, progress=progress),
-    "hyperbolic": lambda config, progress: Hyperbolic(config.channels, progress=progress),
-    "deepwalk": lambda config, progress: DeepWalk(
-        config.channels, walk_length=config.walk_length, tuned=config.tuned, progress=progress
-    ),
+BASELINES: Mapping[str, Callable[..., Baseline]] = {
+    "gcn": baseline.gcn,
+    "gat": baseline.gat,
+    "monet": baseline.monet,
+    "sage-mean": baseline.sage_mean,
+    "sage-maxpool": baseline.sage_maxpool,
+    "lanczosnet": baseline.lanczosnet,
+    "adalanczosnet": baseline.adalanczosnet,
+    "cgnn": baseline.cgnn,
+    "gde": baseline.gde,
+    "gode": baseline.gode,
 }
+ZOO: Mapping[str, Callable[..., Evolution]] = {
+    "gcn-flow": zoo.gcn,
+    "chebnet-flow": zoo.chebnet,
+    "deepset-flow": zoo.deepset,
+    "gat-flow": zoo.gat,
+    "dgcnn-flow": zoo.dgcnn,
+    "digl-flow": zoo.digl,
+    "monet-flow": zoo.monet,
+    "transformer-flow": zoo.transformer,
+}
+CONTINUOUS = tuple(kinds_of(ContinuousSpec))
+DEFAULT_POS = BlendSpec().pos
 
 
-def build_encoding(config: PositionConfig, *, progress: Progress | None = None) -> Encoding | None:
-    """The encoding by its name, which tells ``progress`` how far it is."""
-    return named("position.encoding", config.encoding, ENCODINGS)(config, progress)
-
-
-def build_diffusivity(config: DiffusivityConfig, joint: Joint, *, metric: Metric | None = None) -> Diffusivity:
-    normalise = named("diffusivity.over", config.over, NORMALISERS)(named("diffusivity.link", config.link, LINKS))
-    starts = {"xavier": xavier, "constant": constant(config.start_value)}
-    common: dict[str, Any] = {
-        "heads": config.heads,
-        "normalise": normalise,
-        "start": named("diffusivity.start", config.start, starts),
-    }
-    scores: dict[str, Callable[[], Diffusivity]] = {
-        "uniform": lambda: RandomWalk(normalise),
-        "scaled-dot": lambda: ScaledDot(joint.channels, config.width, d_k=config.d_k, **common),
-        "cosine": lambda: Cosine(joint.channels, config.width, **common),
-        "pearson": lambda: Pearson(joint.channels, config.width, **common),
-        "exp-kernel": lambda: ExpKernel(joint, config.width, **common),
-        "gaussian": lambda: Gaussian(joint, metric=metric, heads=config.heads, normalise=normalise),
-        "angle": lambda: ScalarCosine(heads=config.heads, normalise=normalise),
-        "additive": lambda: Additive(joint.channels, config.width, **common),
-    }
-    return named("diffusivity.score", config.score, scores)()
+def build_encoding(spec: PositionSpec, *, progress: Progress | None = None) -> Encoding | None:
+    """Return the encoding, which reports to ``progress``; None where positions are absent or come from a file."""
+    if spec.kind == "ppr":
+        return position.PPR(restart=spec.restart, top=spec.top, progress=progress)
+    if spec.kind == "heat":
+        return position.Heat(time=spec.time, top=spec.top, progress=progress)
+    if spec.kind == "laplacian":
+        return position.LaplacianEigenvectors(spec.channels)
+    if spec.kind == "walk":
+        return position.ReturnProbabilities(spec.channels, progress=progress)
+    if spec.kind == "hyperbolic":
+        return position.Hyperbolic(spec.channels, progress=progress)
+    if spec.kind == "deepwalk":
+        length = {"tuned": True} if spec.walk_length is None else {"walk_length": spec.walk_length}
+        return position.DeepWalk(spec.channels, progress=progress, **length)
+    return None
 
 
 def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
-    """BLEND, its kin or the competitor of a configuration, for inputs of these widths; ``positions`` 0 for none."""
-    build = build_model if config.model.kind in ("blend", *NETWORKS) else build_rival
+    """Return BLEND, a network of Table 1 or a baseline for inputs of these widths; ``positions`` 0 for none."""
+    build = build_baseline if config.model.kind in BASELINES else build_model
     return build(config, features=features, positions=positions, num_classes=num_classes)
 
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
-    """The BLEND of a configuration for inputs of these widths; ``positions`` 0 for none.
-
-    A network of Table 1 is one too: the same encoders and decoder around another evolution.
-    """
-    joint = Joint(config.model.pos if positions else 0, config.model.feat)
-    evolution = build_evolution(config, joint) if config.model.kind == "blend" else build_network(config, joint)
-    dropout = config.model.input_dropout
+    """Return BLEND, or a network of Table 1, which has BLEND's encoders and decoder around another evolution."""
+    spec: Any = config.model
+    if positions and not isinstance(spec, PositionedSpec):
+        raise ValueError(f"`model.kind={spec.kind}` looks at features alone: set `position.kind=none` too.")
+    joint = Joint(spec.pos if positions else 0, spec.feat)
+    evolution = build_evolution(config, joint) if spec.kind == "blend" else build_network(config, joint)
     return BLEND(
-        Encoder(features, joint.feat, dropout=dropout, hidden=config.model.hidden),
+        Encoder(features, joint.feat, dropout=spec.input_dropout, hidden=spec.hidden),
         evolution,
-        Decoder(joint.channels, num_classes, dropout=config.model.dropout),
-        phi=Encoder(positions, joint.pos, dropout=dropout) if positions else None,
-        batch_norm=config.model.batch_norm,
-        node_dropout=config.model.node_dropout,
+        Decoder(joint.channels, num_classes, dropout=spec.dropout),
+        phi=Encoder(positions, joint.pos, dropout=spec.input_dropout) if positions else None,
+        batch_norm=spec.batch_norm,
+        node_dropout=spec.node_dropout,
     )
 
 
-def build_evolution(config: RunConfig, joint: Joint) -> Evolution:
-    """The flow, stencil and scheme that a configuration puts together."""
-    check_equation(config)
-    ball = build_metric(config.flow)
-    flow = _flow(config, joint, ball)
-    return Evolution(
-        flow,
-        scheme=build_scheme(config.scheme),
-        time=config.scheme.time,
-        stencil=thinned(build_stencil(config.stencil, joint, ball=ball), config.stencil, flow.diffusivity),
-        remesh=config.stencil.remesh,
-        costs=build_costs(config.flow),
+def build_network(config: RunConfig, joint: Joint) -> Evolution:
+    """Return the evolution of a network of Table 1 on a state of these channels."""
+    kind, time = config.model.kind, terminal_time(config.scheme)
+    if time < 1 or time != int(time):
+        raise ValueError(f"`scheme.time` is the number of layers of `model.kind={kind}`: set a whole one; got {time}.")
+    own = _own_settings(config, ("pos", *(field.name for field in fields(FlowModelSpec))))
+    channels = joint if isinstance(config.model, PositionedSpec) else joint.channels
+    return ZOO[kind](channels, layers=int(time), scheme=build_scheme(config.scheme), **own)
+
+
+def build_baseline(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Baseline:
+    """Return the baseline for inputs of these widths; ``positions`` 0 for none."""
+    spec: Any = config.model
+    own = _own_settings(config, ("depth", *(field.name for field in fields(BaselineSpec))))
+    if spec.kind in CONTINUOUS:
+        own |= {"scheme": build_scheme(config.scheme), "time": terminal_time(config.scheme)}
+    frame = Architecture(
+        features,
+        num_classes,
+        positions=positions,
+        width=spec.width,
+        depth=getattr(spec, "depth", 1),
+        input_dropout=spec.input_dropout,
+        dropout=spec.dropout,
+        stencil=build_stencil(config.stencil, Joint(1, 1)),
+    )
+    return BASELINES[spec.kind](frame, **own)
+
+
+def _own_settings(config: RunConfig, common: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of the model that are arguments of its own function."""
+    return {name: value for name, value in asdict(config.model).items() if name not in ("kind", *common)}
+
+
+def build_training(spec: TrainSpec) -> Training:
+    """Return how to train."""
+    if not 0 < spec.lr < math.inf:
+        raise ValueError(f"`train.lr` must be positive; got {spec.lr}.")
+    return Training(
+        epochs=spec.epochs,
+        optimiser=partial(OPTIMISERS[spec.optimiser], lr=spec.lr),
+        weight_decay=spec.weight_decay,
+        attention_decay=spec.attention_decay,
+        patience=spec.patience,
+        time_grid=_time_grid(spec),
+        validate_every=spec.validate_every,
+        ema=spec.ema,
+        self_training=spec.self_training,
+        cuda_graph=spec.cuda_graph,
+        consistency=_consistency(spec),
     )
 
 
-def _flow(config: RunConfig, joint: Joint, ball: PoincareBall | None) -> Flow:
-    if config.flow.psi is not None:
-        return build_polyakov(config.flow, config.flow.psi)
-    return build_flow(config.flow, build_diffusivity(config.diffusivity, joint, metric=ball), joint)
+def _time_grid(spec: TrainSpec) -> TimeGrid:
+    grid = spec.time_grid
+    if grid.kind == "terminal":
+        return TimeGrid(1.0)
+    if not grid.multiple > 1:
+        raise ValueError(
+            f"`train.time_grid.multiple` must be above 1; got {grid.multiple}. For the terminal time alone, set "
+            "`train.time_grid.kind=terminal`."
+        )
+    return TimeGrid(grid.multiple, grid.resolution, grid.patience)
+
+
+def _consistency(spec: TrainSpec) -> Consistency:
+    squared = spec.consistency
+    if squared.kind == "none":
+        return Consistency()
+    if not squared.weight > 0:
+        raise ValueError(f"`train.consistency.weight` must be above 0; got {squared.weight}. For none, set kind=none.")
+    return Consistency(squared.weight, squared.passes, squared.temperature, squared.ramp)
 
 
 def check_settings(config: RunConfig) -> None:
-    """Refuse settings that name nothing or fit nothing, before any data are read."""
-    located = build_encoding(config.position) is not None or config.position.file is not None
-    with seeded(0):  # the caller's random state is not ours to spend
-        build_classifier(config, features=1, positions=int(located), num_classes=2)
+    """Refuse settings that name nothing or do not fit together, before any data are read.
+
+    To check the values of settings, a model for a single feature is built.
+    """
+    parse(RunConfig, asdict(config))  # a configuration made in Python may hold any value
+    _check_groups(config)
+    _check_flow(config)
+    build_encoding(config.position)
     build_prior(config.stencil)
     build_training(config.train)
+    with seeded(0):  # the caller's random state stays as it is
+        build_classifier(config, features=1, positions=int(config.position.kind != "none"), num_classes=2)
 
 
-def build_training(config: TrainConfig) -> Training:
-    return Training(
-        epochs=config.epochs,
-        optimiser=_optimiser(config),
-        weight_decay=config.weight_decay,
-        attention_decay=config.attention_decay,
-        patience=config.patience,
-        time_grid=TimeGrid(config.time_multiple, config.time_resolution, config.time_patience),
-        validate_every=config.look_every,
-        ema=config.average,
-        self_training=config.adopt,
-        cuda_graph=config.record,
-        consistency=Consistency(config.consistency, config.passes, config.temperature, config.ramp),
-    )
+def _check_groups(config: RunConfig) -> None:
+    """Refuse groups that the model does not have and the lack of those that it needs."""
+    kind, groups = config.model.kind, ["diffusivity", "flow", "stencil", "scheme"]
+    polyakov = config.flow.kind == "polyakov"
+    needed = {
+        "diffusivity": kind == "blend" and not polyakov,
+        "flow": kind == "blend",
+        "stencil": kind == "blend" or kind in BASELINES,
+        "scheme": kind not in BASELINES or kind in CONTINUOUS,
+    }
+    for group in groups:
+        present = getattr(config, group).kind != "none"
+        model = "flow.kind=polyakov" if polyakov and group == "diffusivity" else f"model.kind={kind}"
+        if present and not needed[group]:
+            raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
+        if needed[group] and not present:
+            raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
+    if isinstance(config.model, PositionedSpec) and config.position.kind == "none" and config.model.pos != DEFAULT_POS:
+        raise ValueError(
+            "`model.pos` is the width of positions, and there are none: leave it out, or set `position.kind`."
+        )
+    if kind in BASELINES:
+        _check_baseline(config)
 
 
-def _optimiser(config: TrainConfig) -> MakeOptimiser:
-    make = named("train.optimiser", config.optimiser, OPTIMISERS)
-    if not (config.lr > 0 and math.isfinite(config.lr)):
-        raise ValueError(f"`train.lr` must be positive; got {config.lr}.")
-    return partial(make, lr=config.lr)
+def _check_baseline(config: RunConfig) -> None:
+    kind, stencil = config.model.kind, config.stencil
+    moving = [name for name in ("remesh", "strongest") if getattr(stencil, name, None) is not None]
+    if moving or stencil.kind in ("knn", "radius"):
+        why = f"stencil.{moving[0]}" if moving else f"stencil.kind={stencil.kind}"
+        raise ValueError(
+            f"`model.kind={kind}` runs on a fixed graph, and `{why}` needs the state of a flow: leave it out."
+        )
+    if config.train.attention_decay:
+        raise ValueError(
+            f"`train.attention_decay` is that of a diffusivity, and `model.kind={kind}` has none: set it to 0."
+        )
+    if kind not in CONTINUOUS and config.train.time_grid.kind != "terminal":
+        raise ValueError(f"`model.kind={kind}` has no time: set `train.time_grid.kind=terminal` too.")
+
+
+def _check_flow(config: RunConfig) -> None:
+    """Refuse a flow and a scheme, or a flow and a stencil, that do not go together."""
+    flow, scheme = config.flow, config.scheme
+    costs = flow.kind != "none" and bool(flow.kinetic or flow.jacobian)
+    if scheme.kind == "exponential" and (flow.kind != "frozen" or costs):
+        raise ValueError(
+            "`scheme.kind=exponential` solves frozen flows without costs: set `flow.kind=frozen`, `flow.kinetic=0` and "
+            "`flow.jacobian=0`, or another `scheme.kind`, such as constant."
+        )
+    if getattr(scheme, "energy_decreasing", False) and (flow.kind != "polyakov" or costs):
+        raise ValueError(
+            "`scheme.energy_decreasing` needs a flow that decreases an energy: set `flow.kind=polyakov`, "
+            "`flow.kinetic=0` and `flow.jacobian=0`."
+        )
+    if flow.kind == "polyakov" and getattr(config.stencil, "strongest", None) is not None:
+        raise ValueError(
+            "`flow.kind=polyakov` needs both directions of every edge, and `stencil.strongest` may drop one: set it to "
+            "null."
+        )

@@ -1,69 +1,122 @@
-"""Settings: reading and altering a configuration by names, strictly."""
+"""The strict parser of configurations, results and records, and settings by their dotted names."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from beltrami.config.spec import RunConfig
+from beltrami.config.convert import RENAMED, convert
+from beltrami.config.spec import SCHEMA, RunConfig
+from beltrami.config.spec_graph import Spec, hints_of, kinds_of, specs_of
 from beltrami.errors import DataError, UnknownName
 
 T = TypeVar("T")
+Tree = dict[str, Any]
 
 
 def parse(kind: type[T], values: Any, *, where: str = "") -> T:
-    """A dataclass from nested mappings; an unknown name or a value of the wrong type is refused where it stands."""
-    if not isinstance(values, Mapping):
-        raise ValueError(f"setting {where or 'configuration'!r} must be a group of settings; got {values!r}.")
-    hints = get_type_hints(kind)
-    given = {}
-    for name, value in values.items():
-        path = f"{where}.{name}" if where else str(name)
-        if name not in hints:
-            raise UnknownName("setting", path, [f"{where}.{known}" if where else known for known in hints])
-        given[name] = (
-            parse(hints[name], value, where=path) if is_dataclass(hints[name]) else _typed(hints[name], value, path)
-        )
-    return kind(**given)
+    """Return the dataclass ``kind`` from nested mappings, as JSON gives them.
+
+    An unknown name, a missing value or a value of another type is refused with its dotted name, which begins with
+    ``where``. The version in ``schema``, if there is one, must be today's.
+    """
+    if isinstance(values, Mapping) and values.get("schema", SCHEMA) != SCHEMA:
+        raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
+    bare = (
+        {name: value for name, value in values.items() if name != "schema"} if isinstance(values, Mapping) else values
+    )
+    found: T = _value(kind, bare, where)
+    return found
 
 
-def override(config: RunConfig, assignments: Sequence[str]) -> RunConfig:
-    """The configuration with each ``dotted.name=value`` applied in turn."""
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals or not name:
-            raise ValueError(f"`--set` takes name=value, such as scheme.time=4; got {assignment!r}.")
-        config = _replace(config, name.strip().split("."), text.strip(), name.strip())
-    return config
+def read_json(path: Path, *, what: str) -> Any:
+    """Return the content of a JSON file of a run; a :class:`DataError` says what is wrong with the file."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
-def setting_names(kind: Any = RunConfig, *, prefix: str = "") -> list[str]:
-    """The dotted names of all settings."""
-    names = []
-    for name, hint in get_type_hints(kind).items():
-        names += setting_names(hint, prefix=f"{prefix}{name}.") if is_dataclass(hint) else [f"{prefix}{name}"]
-    return names
+def read(kind: type[T], path: Path, *, what: str) -> T:
+    """Return the dataclass ``kind`` from a file, which may be of the first release."""
+    values = read_json(path, what=what)
+    try:
+        if kind is RunConfig and isinstance(values, Mapping) and "schema" not in values:
+            values = convert(values)
+        return parse(kind, values)
+    except ValueError as error:
+        raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
 def read_config(path: Path) -> RunConfig:
-    """Read a configuration file; a :class:`DataError` says what is wrong with it."""
-    try:
-        return parse(RunConfig, json.loads(path.read_text()))
-    except FileNotFoundError:
-        raise DataError(f"no configuration at {path}: is this the folder of a run?") from None
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"the configuration {path} cannot be read ({error}): train the run again.") from None
+    """Return the configuration in a file."""
+    return read(RunConfig, path, what="configuration")
 
 
-def _replace(group: T, path: list[str], text: str, full: str) -> T:
-    name, *rest = path
-    hints = get_type_hints(type(group))
-    if name not in hints or bool(rest) != is_dataclass(hints[name]):
-        raise UnknownName("setting", full, setting_names())
-    value = _replace(getattr(group, name), rest, text, full) if rest else _typed(hints[name], _literal(text), full)
-    return replace(group, **{name: value})  # type: ignore[type-var]
+def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> RunConfig:
+    """Return the configuration with all ``dotted.name=value`` applied together.
+
+    Kinds are set first. Where a kind changes, fields of the same name keep their values, and other fields take their
+    defaults; one without a default must be given.
+
+    Args:
+        config: the configuration to start from.
+        assignments: the settings.
+        skip_inapplicable: leave out settings that the chosen kinds do not have, instead of refusing them.
+    """
+    tree = asdict(config)
+    changes = [_assignment(text) for text in assignments]
+    kinds = sorted((change for change in changes if change[0][-1] == "kind"), key=lambda change: len(change[0]))
+    for path, value in [*kinds, *(change for change in changes if change[0][-1] != "kind")]:
+        try:
+            _set(RunConfig, tree, path, value, ())
+        except InapplicableSetting:
+            if not skip_inapplicable:
+                raise
+    return parse(RunConfig, tree)
+
+
+class InapplicableSetting(ValueError):
+    """A setting that other kinds have and the chosen one does not."""
+
+
+def setting_names(hint: Any = RunConfig, *, prefix: str = "") -> list[str]:
+    """Return the dotted names of the settings of all kinds."""
+    names: dict[str, None] = {}
+    for kind in specs_of(hint):
+        for name, inner in hints_of(kind).items():
+            nested = setting_names(inner, prefix=f"{prefix}{name}.") if specs_of(inner) else [f"{prefix}{name}"]
+            names |= dict.fromkeys(nested)
+    return list(names)
+
+
+def departures(config: RunConfig) -> dict[str, Any]:
+    """Return every setting that is not its default, by dotted name; ``dataset``, ``recipe`` and ``tried`` apart."""
+    apart = ("dataset", "recipe", "tried")
+    return {name: value for name, value in _departures(config, None, "") if name not in apart}
+
+
+def _departures(spec: Any, default: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    for field in fields(spec):
+        value, start = getattr(spec, field.name), field.default
+        if field.name == "kind" or type(default) is type(spec):
+            start = getattr(default, field.name, MISSING)
+        if is_dataclass(value):
+            yield from _departures(value, start, f"{prefix}{field.name}.")
+        elif value != start:
+            yield f"{prefix}{field.name}", value
+
+
+def _assignment(text: str) -> tuple[tuple[str, ...], Any]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name:
+        raise ValueError(f"`--set` takes name=value, such as scheme.time=4; got {text!r}.")
+    return tuple(name.split(".")), _literal(value)
 
 
 def _literal(text: str) -> Any:
@@ -78,13 +131,114 @@ def _literal(text: str) -> Any:
     return text
 
 
-def _typed(hint: Any, value: Any, where: str) -> Any:
-    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    if float in kinds and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if any(type(value) is kind for kind in kinds):
+def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...]) -> None:
+    """Set one value of a tree of the settings types in ``hint``; ``above`` are the names that lead to the tree."""
+    full, (name, *rest) = ".".join((*above, *path)), path
+    kinds = kinds_of(hint)
+    if name == "kind" and kinds and not rest:
+        chosen = _chosen(kinds, value, full)
+        kept = {each: tree[each] for each in tree if each in hints_of(chosen)}
+        changed = _defaults(chosen) | kept | {"kind": value or "none"}
+        tree.clear()
+        tree.update(changed)
+        return
+    if kinds and "kind" not in tree:
+        raise ValueError(f"`{'.'.join(above)}.kind` must be given: one of {', '.join(kinds)}.")
+    group = kinds[tree["kind"]] if kinds else hint
+    inner = hints_of(group).get(name)
+    having = [kind for kind, each in kinds.items() if name in hints_of(each)]
+    if inner is None and having:
+        here = ".".join(above)
+        raise InapplicableSetting(
+            f"`{full}` is a setting of `{here}.kind={' or '.join(having)}`, and here `{here}.kind={tree['kind']}`: "
+            "leave it out, or set the kind too."
+        )
+    if inner is None or bool(rest) != bool(specs_of(inner)):
+        raise _unknown(full)
+    if rest:
+        _set(inner, tree.setdefault(name, {}), tuple(rest), value, (*above, name))
+    else:
+        tree[name] = value
+
+
+def _unknown(name: str) -> ValueError:
+    """Return the error for an unknown setting: its name of today, or the nearest one and those beside it."""
+    if name in RENAMED:
+        return ValueError(f"unknown setting {name!r}: it is called {RENAMED[name]!r} now.")
+    names = setting_names()
+    groups = {each.partition(".")[0] for each in names}
+    near = [name] if name in groups else get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    group = (near[0] if near else name).partition(".")[0]
+    beside = [each for each in names if each.partition(".")[0] == group]
+    return UnknownName("setting", name, beside or names)
+
+
+def _defaults(kind: type[Spec]) -> Tree:
+    known = {each.name: each.default for each in fields(kind) if each.default is not MISSING}  # type: ignore[arg-type]
+    return {name: asdict(value) if isinstance(value, Spec) else value for name, value in known.items()}  # type: ignore[call-overload]
+
+
+def _chosen(kinds: Mapping[str, type[Spec]], name: Any, where: str) -> type[Spec]:
+    name = "none" if name is None else name
+    if name not in kinds:
+        raise UnknownName(where, str(name), kinds)
+    return kinds[name]
+
+
+def _value(hint: Any, value: Any, where: str) -> Any:
+    if hint is Any:
         return value
-    if str in kinds and value is None and NoneType not in kinds:
-        return "none"  # `none` is also the name of a choice
-    wanted = " or ".join("null" if kind is NoneType else kind.__name__ for kind in kinds)
-    raise ValueError(f"setting {where!r} takes {wanted}; got {value!r}.")
+    if is_dataclass(hint) or specs_of(hint):
+        return _dataclass(hint, value, where)
+    if isinstance(hint, UnionType) or get_origin(hint) is Union:  # the latter for a Literal or null
+        return _union(get_args(hint), value, where)
+    origin = get_origin(hint)
+    if origin is Literal:
+        if value not in get_args(hint):
+            raise UnknownName(where, str(value), get_args(hint))
+        return value
+    if origin is list and isinstance(value, list):
+        return [_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value)]
+    if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return {name: _value(get_args(hint)[1], each, f"{where}.{name}") for name, each in value.items()}
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        raise ValueError(f"`{where}` takes {_name(hint)}; got {value!r}.")
+    return value
+
+
+def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and NoneType in hints:
+        return None
+    others = [hint for hint in hints if hint is not NoneType]
+    if len(others) == 1 and get_origin(others[0]) is not None:
+        return _value(others[0], value, where)
+    for hint in others:
+        try:
+            return _value(hint, value, where)
+        except ValueError:
+            pass
+    raise ValueError(f"`{where}` takes {' or '.join(map(_name, hints))}; got {value!r}.")
+
+
+def _dataclass(hint: Any, values: Any, where: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"`{where or 'the file'}` must be a group of names and values; got {values!r}.")
+    kinds, dot = kinds_of(hint), f"{where}." if where else ""
+    if kinds and "kind" not in values:
+        raise ValueError(f"`{dot}kind` must be given: one of {', '.join(kinds)}.")
+    kind: Any = _chosen(kinds, values["kind"], f"{dot}kind") if kinds else hint
+    hints = hints_of(kind)
+    for name in values:
+        if name not in hints:
+            raise UnknownName("name", f"{dot}{name}", [f"{dot}{each}" for each in hints])
+    for field in fields(kind):
+        if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
+            of = f" for `{dot}kind={values['kind']}`" if kinds else ""
+            raise ValueError(f"`{dot}{field.name}` must be given{of}: it has no default.")
+    return kind(**{name: _value(hints[name], value, f"{dot}{name}") for name, value in values.items()})
+
+
+def _name(hint: Any) -> str:
+    return "null" if hint is NoneType else getattr(hint, "__name__", str(hint))

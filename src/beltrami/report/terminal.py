@@ -9,7 +9,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, Te
 from rich.table import Table
 
 from beltrami.data import Availability, Facts
-from beltrami.train import Epoch, RunResult
+from beltrami.result import RunResult
+from beltrami.train import Epoch
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from beltrami.train.callback import Callback, Epoch, JSONLines, TensorBoard
 from beltrami.train.fitting import Fitting, fit, fit_many, start_fit, start_fit_many
 from beltrami.train.loop import Fit
 from beltrami.train.objective import Consistency, LossStep
-from beltrami.train.result import RunResult, versions
 from beltrami.train.self_training import self_training_labels
 from beltrami.train.task import Classification, MultiLabel, Regression, Task, accuracy, per_class_accuracy
 from beltrami.train.training import Training, count_parameters, seeded
@@ -39,8 +38,6 @@ __all__ = [
     "accuracy",
     "per_class_accuracy",
     "count_parameters",
-    "RunResult",
-    "versions",
     "write_atomically",
     "save_weights",
     "load_weights",

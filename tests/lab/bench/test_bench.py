@@ -9,6 +9,8 @@ import torch
 
 import beltrami.lab.bench.ensemble as ensemble_suite
 import beltrami.lab.bench.scaling as scaling_suite
+from beltrami.config import override
+from beltrami.config.build_evolution import terminal_time
 from beltrami.data import CATALOGUE, Facts
 from beltrami.lab.bench import SIZES, SUITES, Report, bench
 from beltrami.lab.bench.gat import GAT, gat_step
@@ -32,7 +34,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, empty_house: object) -> Facts:
 
 def short(name: str):  # type: ignore[no-untyped-def]
     config = settings(name)
-    return replace(config, scheme=replace(config.scheme, time=2.0))
+    return override(config, ["scheme.time=2"])
 
 
 def test_the_clock_tells_a_slow_work_from_a_quick_one() -> None:
@@ -70,15 +72,15 @@ def test_a_report_reads_back_with_all_that_makes_it_worth_something(tiny: Facts)
 
 def test_variants_differ_in_when_attention_is_evaluated_and_take_one_pass() -> None:
     frozen, live = variants(settings("cora"))
-    assert (frozen.flow.frozen, live.flow.frozen) == (True, False)
-    assert frozen.train.passes == live.train.passes == 1
-    assert frozen.scheme.time == live.scheme.time == settings("cora").scheme.time
+    assert (frozen.flow.kind, live.flow.kind) == ("frozen", "live")
+    assert frozen.train.consistency.kind == live.train.consistency.kind == "none"
+    assert terminal_time(frozen.scheme) == terminal_time(live.scheme) == terminal_time(settings("cora").scheme)
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_every_size_has_settings_without_positions(name: str) -> None:
     config = settings(name)
-    assert (config.dataset, config.position.encoding) == (name, "none")
+    assert (config.dataset, config.position.kind) == (name, "none")
 
 
 def test_a_step_trains(tiny: Facts) -> None:

@@ -17,7 +17,7 @@ from beltrami.lab.study.work import Count, Done, Follow, OnEpoch, Time, Work
 from beltrami.run import Problem, load_problem
 from beltrami.train import count_parameters
 
-SHORT = ["train.epochs=2", "scheme.time=2", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
+SHORT = ["train.epochs=2", "scheme.time=2", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
 
 
 class Fussy(Work):
@@ -141,13 +141,14 @@ def test_each_work_leaves_what_it_measures(work: Work, measured: str, tmp_path: 
 @pytest.mark.parametrize("encoding", ["none", "ppr", "heat", "laplacian", "walk"])
 def test_parameters_are_counted_without_finding_positions(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (task,) = tasks_on_digits(1)
-    config = override(task.config, [f"position.encoding={encoding}", "position.channels=7"])
+    settings = [f"position.kind={encoding}", "position.channels=7"]
+    config = override(task.config, settings, skip_inapplicable=True)
     expected = count_parameters(load_problem(config).model(config).parameters())
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("positions were looked for")
 
-    monkeypatch.setattr(import_module("beltrami.run"), "cached", refuse)
+    monkeypatch.setattr(import_module("beltrami.precompute"), "cached", refuse)
     work = Count()
     found = work.one(config, work.load_problem(config, device="cpu"), on_epoch=lambda number, going: None)
     assert found.also["parameters"] == expected

@@ -31,7 +31,7 @@ from beltrami.lab.study.work import Done, OnEpoch, Time, Train, Work
 from beltrami.run import Problem
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
-SHORT = ["train.epochs=3", "scheme.time=2", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
+SHORT = ["train.epochs=3", "scheme.time=2", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
 
 
 class Mortal(Work):

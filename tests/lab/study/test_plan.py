@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from beltrami.config import RECIPES, RunConfig, load_recipe, override
+from beltrami.config.parse import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import STUDIES, Method, Sampling, Study, plan, study_named
 from beltrami.lab.study.plan import check_setups, groups
-from beltrami.lab.study.run_key import departures, key_of, setup_of
+from beltrami.lab.study.run_key import key_of, setup_of
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -66,7 +67,7 @@ def test_a_fixed_split_stands_beside_random_ones() -> None:
 def test_configurations_are_those_of_the_recipe_and_the_row() -> None:
     (task,) = plan(STUDIES["steps"], datasets=["photo"], methods=["euler-0.5"], splits=1, settings=["train.epochs=9"])
     expected = load_recipe("blend", "photo", protocol="digl", seed=0)
-    expected = override(expected, ["scheme.solver=euler", "scheme.dt=0.5", "train.epochs=9"])
+    expected = override(expected, ["scheme.kind=constant", "scheme.solver=euler", "scheme.dt=0.5", "train.epochs=9"])
     assert task.config == expected
 
 
@@ -119,7 +120,10 @@ def test_departures_are_the_whole_configuration() -> None:
     found = departures(config)
     assert found["seed"] == 3
     assert found["stencil.remesh"] == 0.5
-    again = override(RunConfig("photo", "blend"), [f"{name}={value}" for name, value in found.items()])
+    again = override(
+        RunConfig(dataset="photo", recipe="blend", scheme=config.scheme),
+        [f"{name}={value}" for name, value in found.items()],
+    )
     assert again == config
 
 
@@ -131,7 +135,7 @@ def test_the_key_of_a_line_can_be_told_from_the_line() -> None:
 
 
 def test_lines_say_how_many_configurations_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.config.search_count.TRIED", {("blend", "photo"): 40})
+    monkeypatch.setattr("beltrami.config.recipe.catalogue.TRIED", {("blend", "photo"): 40})
     tasks = plan(STUDIES["random"], datasets=["photo", "cora"], methods=["blend"], splits=1)
     assert [task.line("failed").tried for task in tasks] == [40, None]
 

@@ -11,7 +11,7 @@ from beltrami.lab.study import Record, RecordLog
 from beltrami.lab.tune import Progress, Scheduler, search_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
-SHORT = ["train.epochs=25", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8"]
+SHORT = ["train.epochs=25", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8"]
 SEARCH = search_for("digits", "blend", splits=1, settings=SHORT)
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from beltrami.config import load_recipe, override
+from beltrami.config.build_evolution import terminal_time
+from beltrami.config.parse import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import Record, RecordLog, Sampling
-from beltrami.lab.study.run_key import departures
 from beltrami.lab.tune import Progress, Search, ranking, search_for
 
 SEARCH = search_for("digits", "blend", splits=2, settings=["train.epochs=30"])
@@ -38,7 +39,7 @@ def test_trial_0_is_the_recipe_and_the_others_are_points_of_its_space() -> None:
 def test_settings_that_are_held_are_not_searched() -> None:
     search = search_for("digits", "blend", settings=["train.lr=0.02", "scheme.time = 3"])
     drawn = [search.trial(number).config for number in range(9)]
-    assert {(config.train.lr, config.scheme.time) for config in drawn} == {(0.02, 3.0)}
+    assert {(config.train.lr, terminal_time(config.scheme)) for config in drawn} == {(0.02, 3.0)}
     free = search_for("digits", "blend")
     assert [config.model.dropout for config in drawn] == [
         free.trial(number).config.model.dropout for number in range(9)
@@ -120,7 +121,7 @@ def test_the_best_is_a_recipe_that_says_how_many_were_tried(tmp_path: Path) -> N
 
 
 def test_configurations_tried_for_the_recipe_before_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.config.search_count.TRIED", {("blend", "digits"): 40})
+    monkeypatch.setattr("beltrami.config.recipe.catalogue.TRIED", {("blend", "digits"): 40})
     best = SEARCH.best([over(1, 80.0), over(2, 70.0)])
     assert best is not None
     assert best.tried == 42

@@ -17,7 +17,15 @@ from beltrami.lab.tune import Progress, Trial, attempt
 from beltrami.lab.tune.trial import HIDDEN, without_test_labels
 from beltrami.run import Problem, run_config
 
-SHORT = ["train.epochs=4", "train.look_every=2", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8"]
+SHORT = [
+    "train.epochs=4",
+    "train.validate_every=2",
+    "scheme.kind=constant",
+    "scheme.solver=rk4",
+    "scheme.dt=1",
+    "scheme.time=2",
+    "model.feat=8",
+]
 CONFIG = override(load_recipe("blend", "digits"), SHORT)
 MODULE = import_module("beltrami.lab.tune.trial")
 

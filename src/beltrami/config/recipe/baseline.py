@@ -1,92 +1,62 @@
-"""Competitors: recipes of the networks that the paper stands beside, for each of its datasets."""
+"""Recipes of the baselines, and of GRAND, for each dataset of the paper."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
 from beltrami.config.parse import override
-from beltrami.config.spec import (
-    BaselineConfig,
-    DataConfig,
-    DiffusivityConfig,
-    FlowConfig,
-    ModelConfig,
-    PositionConfig,
-    RunConfig,
-    SchemeConfig,
-    StencilConfig,
-    TrainConfig,
-)
+from beltrami.config.recipe.blend import DOT, PPR, WHOLE_GRAPH
+from beltrami.config.spec import ExponentialSpec, RunConfig, TerminalSpec, TrainSpec
+from beltrami.config.spec_graph import NoneSpec
 from beltrami.data import CATALOGUE
 from beltrami.errors import UnknownName
 
 DATASETS = ("digits", "cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo")
-LOOPS, BARE = StencilConfig(loops=1.0), StencilConfig(loops=0.0)
-STEPS = SchemeConfig("rk4", 1.0, dt=0.25)
-ADAM = TrainConfig(300, "adam", 0.01, 5e-4, patience=100, time_multiple=1.0, look_every=1)
-
-
-def _network(kind: str, stencil: StencilConfig, *, dropout: float = 0.5, train: TrainConfig = ADAM) -> RunConfig:
-    model = ModelConfig(kind=kind, dropout=dropout, input_dropout=dropout)
-    return RunConfig("", kind, model=model, stencil=stencil, scheme=STEPS, train=train)
-
-
-GAT = _network("gat", LOOPS, dropout=0.6, train=replace(ADAM, lr=0.005))
-NETWORKS: dict[str, RunConfig] = {
-    "gcn": _network("gcn", LOOPS),
+BARE = RunConfig(
+    dataset="",
+    recipe="",
+    diffusivity=NoneSpec(),
+    flow=NoneSpec(),
+    scheme=NoneSpec(),
+    train=TrainSpec(epochs=300, lr=0.01, weight_decay=5e-4, validate_every=1, time_grid=TerminalSpec()),
+)
+DROPOUT, NO_LOOPS = ("model.dropout=0.5", "model.input_dropout=0.5"), "stencil.loops=0"
+RK4 = ("scheme.kind=constant", "scheme.solver=rk4", "scheme.time=1", "scheme.dt=0.25")
+GAT = ("model.kind=gat", "model.dropout=0.6", "model.input_dropout=0.6", "train.lr=0.005")
+BASELINES: Mapping[str, tuple[str, ...]] = {
+    "gcn": ("model.kind=gcn", *DROPOUT),
     "gat": GAT,
-    "gat-ppr": replace(GAT, position=PositionConfig(encoding="ppr", restart=0.05, top=64)),
-    "monet": _network("monet", BARE),
-    "sage-mean": _network("sage-mean", BARE),
-    "sage-maxpool": _network("sage-maxpool", BARE),
-    "cgnn": replace(
-        _network("cgnn", BARE), baseline=BaselineConfig(width=16), scheme=SchemeConfig("rk4", 10.0, dt=0.5)
-    ),
-    "gde": _network("gde", LOOPS),
-    "gode": _network("gode", LOOPS),
-    "lanczosnet": _network("lanczosnet", LOOPS),
-    "adalanczosnet": replace(_network("adalanczosnet", LOOPS), baseline=BaselineConfig(steps=10)),
+    "gat-ppr": (*GAT, *PPR),
+    "monet": ("model.kind=monet", *DROPOUT, NO_LOOPS),
+    "sage-mean": ("model.kind=sage-mean", *DROPOUT, NO_LOOPS),
+    "sage-maxpool": ("model.kind=sage-maxpool", *DROPOUT, NO_LOOPS),
+    "cgnn": ("model.kind=cgnn", *DROPOUT, NO_LOOPS, "model.width=16", *RK4, "scheme.time=10", "scheme.dt=0.5"),
+    "gde": ("model.kind=gde", *DROPOUT, *RK4),
+    "gode": ("model.kind=gode", *DROPOUT, *RK4),
+    "lanczosnet": ("model.kind=lanczosnet", *DROPOUT),
+    "adalanczosnet": ("model.kind=adalanczosnet", *DROPOUT, "model.steps=10"),
 }
 """Each network on a graph of citations, as its authors trained it or near that."""
 
 DROPPED = ("model.dropout=0.8", "model.input_dropout=0.8")
+CORA = (*DROPPED, "train.weight_decay=0.005")
 FEW_LABELS = (*DROPPED, "train.weight_decay=0.05")  # and many features
+SLOW = ("train.lr=0.002",)  # with many words a product, the rate 0.01 loses 10 to 20 points
 CO_PURCHASE = ("computers", "photo")
-SLOWLY = ("train.lr=0.002",)  # many words a product: at 0.01 they fall 10 to 20 points short
-SETTINGS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("gcn", "cora"): (*DROPPED, "train.weight_decay=0.005"),
-    ("monet", "cora"): (*DROPPED, "train.weight_decay=0.005"),
-    ("sage-mean", "cora"): (*DROPPED, "train.weight_decay=0.005"),
-    ("monet", "pubmed"): DROPPED,
-    ("gat", "cora"): ("model.input_dropout=0.8", "train.weight_decay=0.005"),
-    ("gat-ppr", "cora"): ("model.input_dropout=0.8", "train.weight_decay=0.005"),
-    ("gcn", "citeseer"): FEW_LABELS,
-    ("gat", "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03"),
-    ("gat-ppr", "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03"),
-    ("monet", "citeseer"): FEW_LABELS,
-    ("sage-mean", "citeseer"): FEW_LABELS,
-    ("sage-maxpool", "citeseer"): FEW_LABELS,
+SETTINGS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    **{(name, "cora"): CORA for name in ("gcn", "monet", "sage-mean")},
+    **{(name, "cora"): ("model.input_dropout=0.8", "train.weight_decay=0.005") for name in ("gat", "gat-ppr")},
+    **{(name, "citeseer"): FEW_LABELS for name in ("gcn", "monet", "sage-mean", "sage-maxpool", "gde", "gode")},
+    **{(name, "citeseer"): FEW_LABELS for name in ("lanczosnet", "adalanczosnet")},
+    **{(name, "citeseer"): ("model.input_dropout=0.8", "train.weight_decay=0.03") for name in ("gat", "gat-ppr")},
     ("cgnn", "citeseer"): ("model.dropout=0.6", "model.input_dropout=0.7", "train.weight_decay=0.05"),
-    ("gde", "citeseer"): FEW_LABELS,
-    ("gode", "citeseer"): FEW_LABELS,
-    ("lanczosnet", "citeseer"): FEW_LABELS,
-    ("adalanczosnet", "citeseer"): FEW_LABELS,
-    **{(name, dataset): SLOWLY for name in ("monet", "sage-mean", "sage-maxpool") for dataset in CO_PURCHASE},
-    **{("cgnn", dataset): (*SLOWLY, "baseline.width=64") for dataset in CO_PURCHASE},
+    ("monet", "pubmed"): DROPPED,
+    **{(name, dataset): SLOW for name in ("monet", "sage-mean", "sage-maxpool") for dataset in CO_PURCHASE},
+    **{("cgnn", dataset): (*SLOW, "model.width=64") for dataset in CO_PURCHASE},
 }
-"""Settings by network and dataset, as ``--set`` takes them. Validation preferred those of gcn, gat, monet and sage-mean
-on Cora, of gcn, sage-mean and gde on Citeseer, of monet on PubMed, of monet and sage-mean on Computers and of sage-mean
-and cgnn on Photo; the others there follow these, without a comparison of their own."""
+"""Settings by network and dataset. Validation preferred those of gcn, gat, monet and sage-mean on Cora, of gcn,
+sage-mean and gde on Citeseer, of monet on PubMed, of monet and sage-mean on Computers and of sage-mean and cgnn on
+Photo; the others there were not compared."""
 
-GRAND = RunConfig(
-    "",
-    "grand",
-    diffusivity=DiffusivityConfig("scaled-dot", 32, 2, link="squareplus", over="rows"),
-    flow=FlowConfig(source=True),
-    stencil=LOOPS,
-    scheme=SchemeConfig("exponential"),
-    train=TrainConfig(look_every=2),
-)
-GRAND_SETTINGS: dict[str, tuple[str, ...]] = {
+GRAND: Mapping[str, tuple[str, ...]] = {
     "digits": (
         *("model.feat=64", "model.dropout=0.2", "model.input_dropout=0.1", "scheme.time=8"),
         *("train.lr=0.01", "train.weight_decay=0.005", "train.attention_decay=0.001"),
@@ -122,25 +92,31 @@ GRAND_SETTINGS: dict[str, tuple[str, ...]] = {
         *("train.epochs=200", "train.lr=0.005561", "train.weight_decay=0.004708", "train.attention_decay=1e-4"),
     ),
 }
+"""BLEND without positions, its attention a scaled dot product that is frozen at the start."""
 
 
-def grand(dataset: str) -> RunConfig:
-    """GRAND: BLEND without positions, its attention a scaled dot product, learned and frozen at the start."""
-    return _for_dataset(GRAND, "grand", dataset, GRAND_SETTINGS.get(dataset, ()))
-
-
-def competitor(name: str) -> Callable[[str], RunConfig]:
-    """The recipe of a network."""
-    return lambda dataset: _for_dataset(NETWORKS[name], name, dataset, SETTINGS.get((name, dataset), ()))
-
-
-COMPETITORS: dict[str, Callable[[str], RunConfig]] = {name: competitor(name) for name in NETWORKS} | {"grand": grand}
-
-
-def _for_dataset(config: RunConfig, name: str, dataset: str, settings: tuple[str, ...]) -> RunConfig:
+def for_dataset(config: RunConfig, name: str, dataset: str, settings: tuple[str, ...]) -> RunConfig:
+    """Return a recipe for one of the datasets of the paper, or for the digits, which are used whole."""
     if dataset not in CATALOGUE:
         raise UnknownName("dataset", dataset, CATALOGUE)
     if dataset not in DATASETS:
         raise UnknownName(f"dataset for recipe {name!r}", dataset, DATASETS)
-    data = DataConfig(component="all", protocol="shchur") if dataset == "digits" else config.data
-    return override(replace(config, dataset=dataset, recipe=name, data=data), settings)
+    data = WHOLE_GRAPH if dataset == "digits" else ()
+    return override(config, [f"dataset={dataset}", f"recipe={name}", *data, *settings])
+
+
+def baseline(name: str) -> Callable[[str], RunConfig]:
+    """Return the recipe of a baseline."""
+    return lambda dataset: for_dataset(BARE, name, dataset, (*BASELINES[name], *SETTINGS.get((name, dataset), ())))
+
+
+def grand(dataset: str) -> RunConfig:
+    """Return GRAND."""
+    scheme = ExponentialSpec(time=1.0, rtol=1e-3, atol=1e-3)
+    config = RunConfig(dataset="", recipe="", scheme=scheme, train=TrainSpec(validate_every=2))
+    return for_dataset(config, "grand", dataset, (*DOT, "flow.source=true", *GRAND.get(dataset, ())))
+
+
+BASELINE_RECIPES: Mapping[str, Callable[[str], RunConfig]] = {name: baseline(name) for name in BASELINES} | {
+    "grand": grand
+}

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.config.build import build_model, build_training
+from beltrami.config.spec_graph import NoneSpec
+from beltrami.config.spec_model import BlendSpec
 from beltrami.data import CATALOGUE, Dataset, Facts, available, load
 from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges, SparseMatrix
@@ -22,17 +24,17 @@ WORDS = 30  # non-zeros in a row of made-up features that are words
 DENSE = ("ogbn-arxiv", "pubmed")
 TIMED: dict[str, tuple[str, ...]] = {
     "cora": (
-        *("diffusivity.score=cosine", "diffusivity.width=128", "diffusivity.heads=8", "diffusivity.over=both"),
+        *("diffusivity.kind=cosine", "diffusivity.width=128", "diffusivity.heads=8", "diffusivity.over=both"),
         "scheme.time=18.29",
     ),
-    "citeseer": ("scheme.time=7.874", "train.adopt=0"),
+    "citeseer": ("scheme.time=7.874", "train.self_training=0"),
     "pubmed": (
-        *("diffusivity.score=exp-kernel", "diffusivity.width=16", "diffusivity.over=both", "scheme.time=12.94"),
-        "train.adopt=0",
+        *("diffusivity.kind=exp-kernel", "diffusivity.width=16", "diffusivity.over=both", "scheme.time=12.94"),
+        "train.self_training=0",
     ),
     "coauthor-cs": (
-        *("diffusivity.score=cosine", "diffusivity.width=8", "diffusivity.heads=4", "scheme.time=3.126"),
-        *("train.consistency=0", "train.passes=1"),
+        *("diffusivity.kind=cosine", "diffusivity.width=8", "diffusivity.heads=4", "scheme.time=3.126"),
+        "train.consistency.kind=none",
     ),
 }
 """What is timed where recipes have moved on: the paper's widths and times, so that a speed stays comparable with the
@@ -98,12 +100,10 @@ class BenchProblem:
 def settings(name: str) -> RunConfig:
     """What is timed of a recipe; positions are left out, since reading them is no part of the flow."""
     config = override(load_recipe("blend", name), TIMED.get(name, ()))
-    width = config.model.feat + (config.model.pos if name == "ogbn-arxiv" else 0)  # there the state is as wide as ever
-    return replace(
-        config,
-        position=replace(config.position, encoding="none"),
-        model=replace(config.model, feat=width),
-    )
+    spec = config.model
+    assert isinstance(spec, BlendSpec)
+    width = spec.feat + (spec.pos if name == "ogbn-arxiv" else 0)  # there the state is as wide as with positions
+    return replace(config, position=NoneSpec(), model=replace(spec, feat=width, pos=BlendSpec().pos))
 
 
 def made_up(facts: Facts) -> Dataset:

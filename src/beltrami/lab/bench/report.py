@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from beltrami.train import versions
+from beltrami.result import versions
 
 Measurement = dict[str, Any]
 """One measurement: names and numbers. Seconds under ``..._s``, ratios to a rival under ``..._ratio``."""

@@ -8,7 +8,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
-from beltrami.config import RunConfig
+from beltrami.config import RunConfig, override
+from beltrami.config.build_evolution import terminal_time
+from beltrami.config.spec import TorchDiffEqSpec
 from beltrami.errors import UnknownName
 from beltrami.graph import ops
 from beltrami.lab.bench.ensemble import ensemble
@@ -82,7 +84,7 @@ def _train(case: BenchProblem, device: str) -> Measurement:
         "frozen": case.step(frozen, record=None),
         "live": case.step(live, record=None),
     }
-    if case.config.train.passes > 1:
+    if case.config.train.consistency.kind != "none":
         works["recipe"] = case.step(case.config, record=None)
     if device.startswith("cuda"):
         works["gat_recorded"] = _gat_recorded(case)
@@ -96,7 +98,8 @@ def _train(case: BenchProblem, device: str) -> Measurement:
 
 def _plain(case: BenchProblem, config: RunConfig) -> Work:
     """The same step with gather, scatter and torchdiffeq's Dopri5, as one would write it first."""
-    scheme = replace(config.scheme, solver="torchdiffeq:dopri5", dt=None, rtol=PLAIN_TOLERANCE, atol=PLAIN_TOLERANCE)
+    time = terminal_time(config.scheme)
+    scheme = TorchDiffEqSpec(method="dopri5", time=time, rtol=PLAIN_TOLERANCE, atol=PLAIN_TOLERANCE)
     with ops.use("reference"):
         step = case.step(replace(config, scheme=scheme), record=False)
 
@@ -137,9 +140,9 @@ def _memory(case: BenchProblem, device: str) -> Measurement:
 
 def variants(config: RunConfig) -> tuple[RunConfig, RunConfig]:
     """One pass a step, attention frozen at the start or evaluated along the way, everything else the recipe's."""
-    once = replace(config, train=replace(config.train, consistency=0.0, passes=1))
-    live = replace(once, flow=replace(once.flow, frozen=False), scheme=replace(once.scheme, solver="rk4", dt=LIVE_STEP))
-    return replace(once, flow=replace(once.flow, frozen=True)), live
+    once = override(config, ["train.consistency.kind=none", "flow.kind=frozen"])
+    steps = ["scheme.kind=constant", "scheme.solver=rk4", f"scheme.dt={LIVE_STEP}"]
+    return once, override(once, ["flow.kind=live", *steps])
 
 
 def _gat(case: BenchProblem, *, loops: bool = True) -> GAT:

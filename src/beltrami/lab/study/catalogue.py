@@ -47,20 +47,20 @@ RANDOM = replace(
 SCORES = ("scaled-dot", "cosine", "pearson", "exp-kernel")
 LINK = "diffusivity.link=squareplus"  # the same for every score, and tamer than softmax
 FEW = (
-    Method("angle", "blend", ("diffusivity.score=angle", "diffusivity.heads=1", LINK)),
-    Method("gaussian", "blend", ("diffusivity.score=gaussian", "diffusivity.heads=1")),
-    Method("alike", "uniform", ("stencil.alike=0.5",)),
+    Method("angle", "blend", ("diffusivity.kind=scalar-cosine", "diffusivity.heads=1", LINK)),
+    Method("gaussian", "blend", ("diffusivity.kind=gaussian", "diffusivity.heads=1")),
+    Method("alike", "uniform", ("stencil.reweight.kind=similarity", "stencil.reweight.sharpness=0.5")),
 )
 """Diffusivities with one number to learn, with two, and with none: the likeness of the input features."""
-LIVE = ("flow.frozen=false", "scheme.solver=rk4", "scheme.dt=1")
+LIVE = ("flow.kind=live", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1")
 ATTENTION = Study(
     "attention",
     "The paper's four diffusivities, frozen and live, and three of few numbers, beside uniform weights.",
     (
         Method("uniform", "uniform"),
         *FEW,
-        *(Method(score, "blend", (f"diffusivity.score={score}", LINK)) for score in SCORES),
-        *(Method(f"{score}-live", "blend", (f"diffusivity.score={score}", LINK, *LIVE)) for score in SCORES),
+        *(Method(score, "blend", (f"diffusivity.kind={score}", LINK)) for score in SCORES),
+        *(Method(f"{score}-live", "blend", (f"diffusivity.kind={score}", LINK, *LIVE)) for score in SCORES),
     ),
     SIX,
     SOME,
@@ -78,25 +78,23 @@ ATTENTION = Study(
     "weights is there a gain by both.",
 )
 
-PPR = "position.encoding=ppr"
+PPR = "position.kind=ppr"
 DEEPWALK = (16, 32, 64, 128, 256)
 HYPERBOLIC = (2, 4, 8, 16)
 POSITIONS = Study(
     "positions",
     "What positions are worth: with and without, GAT with them, PageRank rows, DeepWalk and hyperbolic over d'.",
     (
-        Method("without", "blend", ("position.encoding=none",)),
+        Method("without", "blend", ("position.kind=none",)),
         Method("ppr", "blend", (PPR,)),
         Method("gat", "gat"),
         Method("gat-with-positions", "gat", (PPR,)),
         *(
-            Method(f"deepwalk-{d}", "blend", ("position.encoding=deepwalk", f"position.channels={d}"), "DeepWalk", d)
+            Method(f"deepwalk-{d}", "blend", ("position.kind=deepwalk", f"position.channels={d}"), "DeepWalk", d)
             for d in DEEPWALK
         ),
         *(
-            Method(
-                f"hyperbolic-{d}", "blend", ("position.encoding=hyperbolic", f"position.channels={d}"), "hyperbolic", d
-            )
+            Method(f"hyperbolic-{d}", "blend", ("position.kind=hyperbolic", f"position.channels={d}"), "hyperbolic", d)
             for d in HYPERBOLIC
         ),
     ),
@@ -121,9 +119,15 @@ STEPS = Study(
     "steps",
     "Explicit Euler over its step size, against the adaptive Dopri5.",
     (
-        Method("dopri5", "blend", ("scheme.solver=dopri5", "scheme.dt=none")),
+        Method("dopri5", "blend", ("scheme.kind=adaptive", "scheme.solver=dopri5")),
         *(
-            Method(f"euler-{dt:g}", "blend", ("scheme.solver=euler", f"scheme.dt={dt}"), "Euler", dt)
+            Method(
+                f"euler-{dt:g}",
+                "blend",
+                ("scheme.kind=constant", "scheme.solver=euler", f"scheme.dt={dt}"),
+                "Euler",
+                dt,
+            )
             for dt in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
         ),
     ),
@@ -134,14 +138,18 @@ STEPS = Study(
     note="The paper finds Dopri5 the steadiest, and the best on three of six datasets; its figure has no numbers.",
 )
 
-STEADY = ("euler", "midpoint", "heun", "rk4", "adams-bashforth", "adams-moulton", "implicit-euler", "crank-nicolson")
-ADAPTIVE = ("bosh3", "dopri5", "exponential")
+STEP = "scheme.dt=0.5"
+EXPLICIT = ("euler", "midpoint", "heun", "rk4", "adams-bashforth", "adams-moulton")
+IMPLICIT, SOLVED = ("implicit-euler", "crank-nicolson"), ("scheme.rtol=1e-4", "scheme.atol=1e-4")
+ADAPTIVE = ("bosh3", "dopri5")
 SOLVERS = Study(
     "solvers",
     "Every solver on the same flow: accuracy, training time and evaluations.",
     (
-        *(Method(name, "blend", (f"scheme.solver={name}", "scheme.dt=0.5")) for name in STEADY),
-        *(Method(name, "blend", (f"scheme.solver={name}", "scheme.dt=none")) for name in ADAPTIVE),
+        *(Method(name, "blend", ("scheme.kind=constant", f"scheme.solver={name}", STEP)) for name in EXPLICIT),
+        *(Method(name, "blend", ("scheme.kind=implicit", f"scheme.solver={name}", STEP, *SOLVED)) for name in IMPLICIT),
+        *(Method(name, "blend", ("scheme.kind=adaptive", f"scheme.solver={name}")) for name in ADAPTIVE),
+        Method("exponential", "blend", ("scheme.kind=exponential",)),
     ),
     SIX,
     Sampling("digl", 5, 1),
@@ -153,8 +161,8 @@ SOLVERS = Study(
 )
 
 CLOCKED = (
-    *("train.epochs=100", "train.patience=100", "train.look_every=100", "train.time_multiple=1"),
-    "train.adopt=0",
+    *("train.epochs=100", "train.patience=100", "train.validate_every=100", "train.time_grid.kind=terminal"),
+    "train.self_training=0",
 )
 BESIDE_GAT = (Comparison("blend", "gat", ratio), Comparison("blend-knn", "gat", ratio))
 RUNTIME = Study(

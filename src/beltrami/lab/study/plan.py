@@ -6,14 +6,14 @@ from itertools import groupby
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
-from beltrami.config.parse import override
-from beltrami.config.search_count import search_count
+from beltrami.config.parse import departures, override
+from beltrami.config.recipe.catalogue import search_count
 from beltrami.config.spec import RunConfig
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study.method import Method
 from beltrami.lab.study.record import Record
-from beltrami.lab.study.run_key import departures, key_of, setup_of
+from beltrami.lab.study.run_key import key_of, setup_of
 from beltrami.lab.study.study import Study
 from beltrami.lab.study.work import Done
 

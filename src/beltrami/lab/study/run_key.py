@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
+from beltrami.config.parse import departures
 from beltrami.config.spec import RunConfig
 
 LENGTH = 16  # hexadecimal characters of a digest
@@ -25,22 +24,3 @@ def key_of(config: RunConfig) -> str:
 def setup_of(config: RunConfig) -> str:
     """The digest that runs share which differ by their seeds alone: only such runs have a mean."""
     return key_of(replace(config, seed=0, data=replace(config.data, split_seed=0)))
-
-
-def departures(config: RunConfig) -> dict[str, Any]:
-    """Every setting that is not its default, by its dotted name: the whole configuration, in short.
-
-    How many others were tried before it is none of its settings.
-    """
-    plain = asdict(RunConfig(config.dataset, config.recipe, tried=config.tried))
-    return dict(_departures(asdict(config), plain, ""))
-
-
-def _departures(values: Mapping[str, Any], plain: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            found += _departures(value, plain[name], f"{prefix}{name}.")
-        elif value != plain[name]:
-            found.append((f"{prefix}{name}", value))
-    return found

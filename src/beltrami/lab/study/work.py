@@ -10,13 +10,12 @@ from typing import Any
 import torch
 
 from beltrami.config.build import build_training
-from beltrami.config.spec import PositionConfig, RunConfig
+from beltrami.config.spec import RunConfig
+from beltrami.config.spec_graph import InputEdgesSpec, NoneSpec
 from beltrami.errors import SolverError
-from beltrami.run import Problem, load_problem, run_config
-from beltrami.run_many import run_configs
+from beltrami.run import Problem, load_problem, run_config, run_configs
 from beltrami.train import accuracy, count_parameters, predict
 
-SQUARE = ("ppr", "heat")  # encodings with a coordinate for every node
 OnEpoch = Callable[[int, int], None]
 """Told the epoch's number and how many runs go on."""
 
@@ -73,7 +72,7 @@ class Follow(Work):
         result, model = run_config(config, problem=problem, on_epoch=lambda epoch: on_epoch(epoch.number, 1))
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
         y, val = problem.dataset.y, problem.split.val
-        times = build_training(config.train).time_grid.times(config.scheme.time)
+        times = build_training(config.train).time_grid.times(model.time)
         along = [[t, 100 * accuracy(predict(model, inputs, time=t)[val], y[val])] for t in times]
         return Done(asdict(result), {"along": along})
 
@@ -90,7 +89,7 @@ class Time(Work):
         result, model = run_config(config, problem=problem, on_epoch=lambda epoch: on_epoch(epoch.number, 1))
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
         taken = [
-            _seconds(lambda: predict(model, inputs, time=config.scheme.time), problem.dataset.y.device)
+            _seconds(lambda: predict(model, inputs, time=model.time), problem.dataset.y.device)
             for _ in range(self.warm_up + self.repeats)
         ]
         return Done(asdict(result), {"inference_seconds": median(taken[self.warm_up :])})
@@ -102,12 +101,13 @@ class Count(Work):
     def load_problem(self, config: RunConfig, *, device: str) -> Problem:
         """The problem with positions that are a shape and hold nothing, and the graph as it is: to find positions, or
         what features say of the graph, can take longer than to train."""
-        config = replace(config, stencil=replace(config.stencil, alike=0.0, near=0))
-        if config.position.encoding == "none" or config.position.file is not None:
+        if isinstance(config.stencil, InputEdgesSpec):
+            config = replace(config, stencil=replace(config.stencil, reweight=NoneSpec(), add=NoneSpec()))
+        if config.position.kind in ("none", "file"):
             return load_problem(config, device=device)
-        problem = load_problem(replace(config, position=PositionConfig()), device=device)
+        problem = load_problem(replace(config, position=NoneSpec()), device=device)
         n = problem.dataset.num_nodes
-        width = n if config.position.encoding in SQUARE else config.position.channels
+        width = getattr(config.position, "channels", n)  # ppr and heat have a coordinate for every node
         return replace(problem, pos=torch.empty(n, width, device="meta"))
 
     def one(self, config: RunConfig, problem: Problem, *, on_epoch: OnEpoch) -> Done:

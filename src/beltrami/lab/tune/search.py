@@ -5,13 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
-from beltrami.config.parse import override
-from beltrami.config.recipe.catalogue import load_recipe
-from beltrami.config.search_count import search_count
+from beltrami.config.parse import departures, override
+from beltrami.config.recipe.catalogue import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.record import Record, latest
-from beltrami.lab.study.run_key import departures, key_of, setup_of
+from beltrami.lab.study.run_key import key_of, setup_of
 from beltrami.lab.study.sampling import FIXED, Sampling
 from beltrami.lab.tune.halving import Halving
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
@@ -43,7 +42,7 @@ class Search:
 
     def trial(self, number: int) -> Trial:
         settings = self.space.settings(number, seed=self.seed) if number else {}
-        config = override(self.base, [f"{name}={value}" for name, value in settings.items()])
+        config = override(self.base, [f"{name}={value}" for name, value in settings.items()], skip_inapplicable=True)
         return Trial(number, config, self.draw)
 
     def line(self, number: int, progress: Progress, *, stopped: bool = False, error: str | None = None) -> Record:

@@ -7,10 +7,11 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from beltrami.config.name import named
 from beltrami.config.spec import RunConfig
+from beltrami.errors import UnknownName
 from beltrami.lab.tune.distribution import Choice, Distribution, LogUniform, Uniform, Whole
 
+ABSENT = object()  # the value of a setting that the chosen kinds do not have
 TUNED = "-tuned"  # what a search adds to the name of the recipe that it began with
 
 
@@ -34,13 +35,16 @@ class SearchSpace:
 
     def strangers(self, config: RunConfig) -> list[str]:
         """The settings whose value in the configuration lies outside of its span."""
-        return [name for name, span in self.spans.items() if not span.holds(value_of(config, name))]
+        values = {name: value_of(config, name) for name in self.spans}
+        return [
+            name for name, span in self.spans.items() if values[name] is not ABSENT and not span.holds(values[name])
+        ]
 
 
 def value_of(config: RunConfig, name: str) -> Any:
-    """A setting by its dotted name."""
+    """Return a setting by its dotted name; ``ABSENT`` where the chosen kinds do not have it."""
     value: Any = config
-    return reduce(getattr, name.split("."), value)
+    return reduce(lambda group, part: getattr(group, part, ABSENT), name.split("."), value)
 
 
 COMMON: Mapping[str, Distribution] = {
@@ -66,14 +70,19 @@ ATTENTION: Mapping[str, Distribution] = {
 }
 SCORE: Mapping[str, Distribution] = {
     "diffusivity.width": Choice(16, 32, 64, 128),  # Pearson's needs two channels a head
-    "diffusivity.score": Choice("uniform", "angle", "scaled-dot", "cosine", "pearson", "exp-kernel"),
+    "diffusivity.kind": Choice("uniform", "scalar-cosine", "scaled-dot", "cosine", "pearson", "exp-kernel"),
 }
-INPUT: Mapping[str, Distribution] = {"stencil.alike": Uniform(0.0, 1.0), "stencil.near": Choice(0, 5, 10)}
+INPUT: Mapping[str, Distribution] = {
+    "stencil.reweight.kind": Choice("none", "similarity"),
+    "stencil.reweight.sharpness": Uniform(0.0, 1.0),
+    "stencil.add.kind": Choice("none", "neighbours"),
+    "stencil.add.k": Choice(5, 10),
+}
 ACTION: Mapping[str, Distribution] = {
     "model.feat": Choice(32, 64, 80, 128),
-    "flow.psi": Choice("constant", "gauss", "perona-malik", "roughness"),
-    "flow.length": LogUniform(0.3, 10.0),
-    "flow.source": Choice(True, False),
+    "flow.psi.kind": Choice("constant", "gauss", "perona-malik", "roughness"),
+    "flow.psi.length": LogUniform(0.3, 10.0),
+    "flow.attachment": Choice(True, False),
     "scheme.time": LogUniform(1.0, 12.0),
 }
 GRAPH: Mapping[str, Distribution] = {
@@ -83,9 +92,9 @@ GRAPH: Mapping[str, Distribution] = {
     "scheme.time": LogUniform(1.0, 60.0),
 }
 POSITION: Mapping[str, Distribution] = {"model.pos": Choice(8, 16, 32, 64)}
-NETWORK: Mapping[str, Distribution] = {**COMMON, "baseline.width": Choice(16, 32, 64, 128)}
-HEADS: Mapping[str, Distribution] = {"baseline.heads": Choice(4, 8), "baseline.attention_dropout": Uniform(0.0, 0.8)}
-KRYLOV: Mapping[str, Distribution] = {"baseline.steps": Whole(5, 30)}
+NETWORK: Mapping[str, Distribution] = {**COMMON, "model.width": Choice(16, 32, 64, 128)}
+HEADS: Mapping[str, Distribution] = {"model.heads": Choice(4, 8), "model.attention_dropout": Uniform(0.0, 0.8)}
+KRYLOV: Mapping[str, Distribution] = {"model.steps": Whole(5, 30)}
 TIME: Mapping[str, Distribution] = {"scheme.time": Uniform(0.5, 4.0)}
 
 SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
@@ -98,7 +107,7 @@ SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
         "gcn": NETWORK,
         "gat": {**NETWORK, **HEADS},
         "gat-ppr": {**NETWORK, **HEADS},
-        "monet": {**NETWORK, "baseline.kernels": Whole(1, 4)},
+        "monet": {**NETWORK, "model.kernels": Whole(1, 4)},
         "sage-mean": NETWORK,
         "sage-maxpool": NETWORK,
         "cgnn": {**NETWORK, "scheme.time": LogUniform(1.0, 30.0)},
@@ -127,7 +136,10 @@ DATASETS: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
 
 def space_of(config: RunConfig) -> SearchSpace:
     """The space of a recipe on a dataset; the width of positions is in it where there are any to encode."""
-    spans = dict(named("recipe to tune", config.recipe.removesuffix(TUNED), SPACES))
-    if config.model.kind == "blend" and (config.position.encoding != "none" or config.position.file is not None):
+    name = config.recipe.removesuffix(TUNED)
+    if name not in SPACES:
+        raise UnknownName("recipe to tune", name, SPACES)
+    spans = dict(SPACES[name])
+    if config.model.kind == "blend" and config.position.kind != "none":
         spans.update(POSITION)
     return SearchSpace({**spans, **DATASETS.get(config.dataset, {})})

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
-from beltrami.config.search_count import TRIED
+from beltrami.config.recipe.catalogue import TRIED
 from beltrami.lab.study import STUDIES, Record, Study, Table, latest, tabulate
 from beltrami.report.study.format import compared, failures, known, measured, printed, title
 from beltrami.report.study.plot import Plot, plots

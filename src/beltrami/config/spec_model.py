@@ -1,0 +1,227 @@
+"""Settings of models, diffusivities and flows: a small frozen type for each kind, or for kinds of the same fields."""
+
+from typing import Literal
+
+from beltrami.config.spec_graph import NoneSpec, Spec
+
+Over = Literal["rows", "columns", "both"]
+
+
+class FlowModelSpec(Spec):
+    """Base of the models that are an encoder, a flow and a decoder."""
+
+    feat: int = 64
+    hidden: int | None = None
+    dropout: float = 0.0
+    input_dropout: float = 0.5
+    node_dropout: float = 0.0
+    batch_norm: bool = False
+
+
+class BlendSpec(FlowModelSpec):
+    kind: Literal["blend"] = "blend"
+    pos: int = 16
+
+
+class GCNFlowSpec(FlowModelSpec):
+    kind: Literal["gcn-flow"] = "gcn-flow"
+
+
+class ChebNetFlowSpec(FlowModelSpec):
+    kind: Literal["chebnet-flow"] = "chebnet-flow"
+    terms: int = 3
+
+
+class DeepSetFlowSpec(FlowModelSpec):
+    kind: Literal["deepset-flow"] = "deepset-flow"
+    width: int = 64
+
+
+class GATFlowSpec(FlowModelSpec):
+    kind: Literal["gat-flow"] = "gat-flow"
+    width: int = 64
+    heads: int = 8
+
+
+class DGCNNFlowSpec(FlowModelSpec):
+    kind: Literal["dgcnn-flow"] = "dgcnn-flow"
+    k: int = 64
+    width: int = 64
+    heads: int = 8
+
+
+class DIGLFlowSpec(FlowModelSpec):
+    kind: Literal["digl-flow"] = "digl-flow"
+    k: int = 64
+    restart: float = 0.05
+    width: int = 64
+    heads: int = 8
+
+
+class MoNetFlowSpec(FlowModelSpec):
+    kind: Literal["monet-flow"] = "monet-flow"
+    pos: int = 16
+    kernels: int = 2
+
+
+class TransformerFlowSpec(FlowModelSpec):
+    kind: Literal["transformer-flow"] = "transformer-flow"
+    pos: int = 16
+    width: int = 64
+    heads: int = 8
+
+
+class BaselineSpec(Spec):
+    """Base of the networks trained beside ours: ``width`` hidden channels, of all heads together."""
+
+    width: int = 64
+    dropout: float = 0.0
+    input_dropout: float = 0.5
+
+
+class LayeredSpec(BaselineSpec):
+    kind: Literal["gcn", "sage-mean", "sage-maxpool"] = "gcn"
+    depth: int = 2
+
+
+class GATSpec(BaselineSpec):
+    kind: Literal["gat"] = "gat"
+    depth: int = 2
+    heads: int = 8
+    out_heads: int = 1
+    attention_dropout: float = 0.6
+
+
+class MoNetSpec(BaselineSpec):
+    kind: Literal["monet"] = "monet"
+    depth: int = 2
+    kernels: int = 2
+
+
+class LanczosSpec(BaselineSpec):
+    kind: Literal["lanczosnet", "adalanczosnet"] = "lanczosnet"
+    depth: int = 2
+    steps: int = 20
+
+
+class CGNNSpec(BaselineSpec):
+    kind: Literal["cgnn"] = "cgnn"
+    mixing: bool = False
+
+
+class GDESpec(BaselineSpec):
+    kind: Literal["gde"] = "gde"
+
+
+class GODESpec(BaselineSpec):
+    kind: Literal["gode"] = "gode"
+    depth: int = 2
+
+
+ZooSpec = (
+    GCNFlowSpec
+    | ChebNetFlowSpec
+    | DeepSetFlowSpec
+    | GATFlowSpec
+    | DGCNNFlowSpec
+    | DIGLFlowSpec
+    | MoNetFlowSpec
+    | TransformerFlowSpec
+)
+"""The networks of Table 1 as flows. Their equation and graph are their own; ``scheme.time`` is the number of layers."""
+
+PositionedSpec = BlendSpec | MoNetFlowSpec | TransformerFlowSpec  # models with an encoder of positions
+ContinuousSpec = CGNNSpec | GDESpec | GODESpec
+ModelSpec = BlendSpec | ZooSpec | LayeredSpec | GATSpec | MoNetSpec | LanczosSpec | ContinuousSpec
+"""BLEND, a network of Table 1 as a flow, or a baseline. ``pos`` = d' and ``feat`` = d are the channels of positions,
+where there are any, and of features; ``hidden``, the width of a further layer of the encoder, null for none. ``width``
+is that of all heads together; ``steps``, the dimension of LanczosNet's Krylov space; ``mixing``, whether CGNN mixes
+channels."""
+
+
+class XavierSpec(Spec):
+    kind: Literal["xavier"] = "xavier"
+
+
+class ConstantStartSpec(Spec):
+    kind: Literal["constant"] = "constant"
+    value: float = 1e-5
+
+
+class UniformSpec(Spec):
+    kind: Literal["uniform"] = "uniform"
+    over: Over = "rows"
+
+
+class AttentionSpec(Spec):
+    kind: Literal["gaussian", "scalar-cosine"] = "scalar-cosine"
+    heads: int = 2
+    link: Literal["softmax", "squareplus"] = "softmax"
+    over: Over = "rows"
+
+
+class ProjectedSpec(Spec):
+    kind: Literal["cosine", "pearson", "exp-kernel", "additive"] = "cosine"
+    width: int = 32
+    heads: int = 2
+    link: Literal["softmax", "squareplus"] = "softmax"
+    over: Over = "rows"
+    start: XavierSpec | ConstantStartSpec = XavierSpec()
+
+
+class ScaledDotSpec(Spec):
+    kind: Literal["scaled-dot"] = "scaled-dot"
+    width: int = 32
+    heads: int = 2
+    d_k: float | None = None
+    link: Literal["softmax", "squareplus"] = "softmax"
+    over: Over = "rows"
+    start: XavierSpec | ConstantStartSpec = XavierSpec()
+
+
+DiffusivitySpec = NoneSpec | UniformSpec | AttentionSpec | ProjectedSpec | ScaledDotSpec
+"""The weights a. ``over``: rows, columns or both, over which they are normalised. ``link``: from scores to positive
+weights. ``width``: of the projections, all heads together, which begin at ``start``. ``d_k``: null for the width of a
+head."""
+
+
+class DiffusionSpec(Spec):
+    kind: Literal["frozen", "hyperbolic"] = "frozen"
+    rate: bool = True
+    source: bool = False
+    kinetic: float = 0.0
+    jacobian: float = 0.0
+
+
+class LiveSpec(Spec):
+    kind: Literal["live"] = "live"
+    rate: bool = True
+    source: bool = False
+    kinetic: float = 0.0
+    jacobian: float = 0.0
+    storage: Literal["bfloat16", "float16"] | None = None
+
+
+class ConstantPsiSpec(Spec):
+    kind: Literal["constant"] = "constant"
+
+
+class PsiSpec(Spec):
+    kind: Literal["gauss", "perona-malik", "roughness"] = "gauss"
+    length: float = 1.0
+
+
+class PolyakovSpec(Spec):
+    kind: Literal["polyakov"] = "polyakov"
+    psi: ConstantPsiSpec | PsiSpec
+    rate: bool = True
+    attachment: bool = False
+    kinetic: float = 0.0
+    jacobian: float = 0.0
+
+
+FlowSpec = NoneSpec | DiffusionSpec | LiveSpec | PolyakovSpec
+"""The equation: attention frozen at z(0), live at z(t), live with positions in the Poincaré ball (hyperbolic), or the
+gradient flow of the Polyakov action of ``psi``, whose learned length begins at ``length``. ``rate``: learn alpha.
+``source``: learn beta z(0). ``attachment``: learn lambda (z(0) - z). ``kinetic``, ``jacobian``: weights of the running
+costs, 0 for none. ``storage``: type of the values that a GPU gathers along edges, null for that of z."""

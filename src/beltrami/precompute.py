@@ -1,0 +1,205 @@
+"""Positions and rewired graphs, computed for a run or ahead of it into files that runs can name."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from beltrami.config.build import build_encoding
+from beltrami.config.build_evolution import build_stencil
+from beltrami.config.parse import override, parse
+from beltrami.config.spec import DataSpec, RunConfig
+from beltrami.config.spec_graph import NoneSpec, PositionSpec, StencilSpec, kinds_of
+from beltrami.data import CATALOGUE, Dataset, Progress, load
+from beltrami.data.cache import cached_positions, positions_are_cached
+from beltrami.data.store import (
+    BALL,
+    FLAT,
+    POSITIONS,
+    STENCIL,
+    Provenance,
+    load_positions,
+    read_header,
+    save_positions,
+    save_stencil,
+)
+from beltrami.errors import UnknownName
+from beltrami.geometry import PoincareBall
+from beltrami.graph import Edges
+from beltrami.graph.statistics import Rewiring
+from beltrami.joint import Joint
+from beltrami.position import Encoding, Hyperbolic
+
+NOTHING = RunConfig(dataset="", recipe="", scheme=NoneSpec())
+ENCODINGS = tuple(kind for kind in kinds_of(PositionSpec) if kind not in ("none", "file"))
+STENCILS = tuple(kind for kind in kinds_of(StencilSpec) if kind not in ("none", "file"))
+OF_RUNS = ("kind", "seed", "remesh", "strongest", "reweight", "add")  # settings that `encode` and `rewire` do not take
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Positions that were written, how long they took, and whether they came from the cache."""
+
+    positions: Tensor
+    seconds: float
+    from_cache: bool
+
+
+@dataclass(frozen=True)
+class Rewired:
+    """How a stencil changed a graph, and how long it took."""
+
+    rewiring: Rewiring
+    seconds: float
+
+
+def read_dataset(name: str, *, component: str, progress: Progress | None = None) -> Dataset:
+    """Return a dataset, or its largest component."""
+    dataset = load(name, progress=progress)
+    return dataset.largest_component() if component == "largest" else dataset
+
+
+def positions_of(spec: PositionSpec, edges: Edges) -> Tensor | None:
+    """Return the positions as a model takes them, from the file, the cache or the encoding; None for none."""
+    if spec.kind == "file":
+        positions, made = load_positions(Path(spec.path), edges)
+        return in_chart(positions, made.space)
+    encoding = build_encoding(spec)
+    return None if encoding is None else in_chart(cached_positions(encoding, edges, seed=seed_of(spec)), space_of(encoding))
+
+
+def seed_of(spec: PositionSpec) -> int:
+    """Return the seed of an encoding; 0 for one without randomness."""
+    return spec.seed if spec.kind in ("deepwalk", "hyperbolic") else 0
+
+
+def space_of(encoding: Encoding) -> str:
+    """Return the space that an encoding puts the nodes in."""
+    return BALL if isinstance(encoding, Hyperbolic) else FLAT
+
+
+def in_chart(positions: Tensor, space: str) -> Tensor:
+    """Return positions as a model takes them: points of the ball by their logarithms at the origin."""
+    return PoincareBall().log_origin(positions) if space == BALL else positions
+
+
+def position_settings(encoding: str, *, seed: int | None = None, settings: Sequence[str] = ()) -> PositionSpec:
+    """Return the settings of positions to be written; unknown and unfit ones are refused."""
+    if encoding not in ENCODINGS:
+        raise UnknownName("encoding", encoding, ENCODINGS)
+    _check_names(settings, "position")
+    seeded = [] if seed is None else [f"position.seed={seed}"]
+    spec = override(NOTHING, [f"position.kind={encoding}", *seeded, *settings]).position
+    build_encoding(spec)
+    return spec
+
+
+def encode(
+    dataset: str,
+    spec: PositionSpec,
+    path: Path,
+    *,
+    component: str = "largest",
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Encoded:
+    """Write the positions of a dataset's nodes to ``path``, for ``position.kind=file``."""
+    encoding = build_encoding(spec, progress=progress)
+    if encoding is None:
+        raise ValueError(f"`encode` needs an encoding; got {spec.kind}.")
+    edges = _graph(read_dataset(dataset, component=component, progress=progress)).to(device)
+    start, seed = time.perf_counter(), seed_of(spec)
+    known = positions_are_cached(encoding, edges, seed=seed)
+    positions = cached_positions(encoding, edges, seed=seed)
+    seconds = time.perf_counter() - start
+    by = json.dumps({"encoding": encoding.describe(), "seed": seed})
+    save_positions(path, positions, edges, Provenance(POSITIONS, dataset, component, by, space_of(encoding)))
+    return Encoded(positions, seconds, known)
+
+
+def stencil_settings(kind: str, *, positions: Path | None = None, settings: Sequence[str] = ()) -> StencilSpec:
+    """Return the settings of a graph to be written; unknown and unfit ones are refused.
+
+    knn and radius look at the positions if there are any, else at the features; no loops are added by default.
+    """
+    if kind not in STENCILS:
+        raise UnknownName("stencil", kind, STENCILS)
+    _check_names(settings, "stencil")
+    near = kind in ("knn", "radius")
+    on = [f"stencil.on={'x' if positions is None else 'u'}"] if near else []
+    spec = override(NOTHING, [f"stencil.kind={kind}", "stencil.loops=0", *on, *settings]).stencil
+    channels = spec.on if spec.kind in ("knn", "radius") else None
+    if positions is not None and channels != "u":
+        raise ValueError("`--positions` is for knn and radius with `stencil.on=u`: leave it out here.")
+    if channels == "z":
+        raise ValueError("a graph is rewired by features, `stencil.on=x`, or by positions, `on=u`; z is for `train`.")
+    if channels == "u" and positions is None:
+        raise ValueError("`stencil.on=u` looks at positions: name a file that `beltrami encode` wrote, `--positions`.")
+    build_stencil(spec, Joint(1, 1))
+    return spec
+
+
+def rewire(
+    dataset: str,
+    spec: StencilSpec,
+    path: Path,
+    *,
+    positions: Path | None = None,
+    component: str = "largest",
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> Rewired:
+    """Write the graph that a stencil makes of a dataset's to ``path``, for ``stencil.kind=file``.
+
+    Args:
+        dataset: its name.
+        spec: the stencil.
+        path: where to write.
+        positions: a file of :func:`encode`, for stencils that look at u.
+        component: ``largest`` or ``all``.
+        device: where to compute.
+        progress: told of downloads.
+    """
+    header = None if positions is None else read_header(positions, kind=POSITIONS)
+    data = read_dataset(dataset, component=component, progress=progress)
+    edges = _graph(data)
+    z, joint, ball = _state(data, edges, positions)
+    start = time.perf_counter()
+    mesh = build_stencil(spec, joint, ball=ball)(z.to(device), edges.to(device)).to("cpu")
+    seconds = time.perf_counter() - start
+    by = json.dumps({"stencil": asdict(spec), "positions": None if header is None else header.digest})
+    save_stencil(path, mesh, edges, Provenance(STENCIL, dataset, component, by))
+    return Rewired(Rewiring.of(edges, mesh, data.y), seconds)
+
+
+def check_dataset(name: str, *, component: str) -> None:
+    """Refuse the unknown name of a dataset or component, before data are read."""
+    if name not in CATALOGUE:
+        raise UnknownName("dataset", name, CATALOGUE)
+    parse(DataSpec, {"component": component})
+
+
+def _graph(data: Dataset) -> Edges:
+    return Edges.build(data.edge_index, num_nodes=data.num_nodes)
+
+
+def _state(data: Dataset, edges: Edges, positions: Path | None) -> tuple[Tensor, Joint, PoincareBall | None]:
+    """Return a state for the stencil to look at, features alone or positions alone, its channels and the ball."""
+    if positions is None:
+        return data.x, Joint(0, data.num_features), None
+    found, made = load_positions(positions, edges)
+    u = in_chart(found, made.space).to_dense()
+    return u, Joint(u.shape[1], 0), PoincareBall() if made.space == BALL else None
+
+
+def _check_names(settings: Sequence[str], group: str) -> None:
+    """Refuse settings of other groups, and those that only a run has."""
+    for name in (assignment.partition("=")[0].strip() for assignment in settings):
+        first, _, inner = name.partition(".")
+        if first != group or inner.partition(".")[0] in OF_RUNS:
+            raise ValueError(
+                f"`{name}` is not a setting of this command: it takes those of `{group}`, `kind` given apart."
+            )

@@ -1,0 +1,60 @@
+"""The result of a run, as a file."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import beltrami
+from beltrami.config.parse import read
+from beltrami.config.spec import SCHEMA
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run found. Accuracies are percentages; times of the flow are in its own units.
+
+    ``tried``: how many configurations were compared on validation before this one was chosen, None if unknown.
+    ``per_class_accuracy``: on test nodes, None for a class without any; empty in results of the first release.
+    """
+
+    dataset: str
+    recipe: str
+    seed: int
+    split: dict[str, Any]
+    val_accuracy: float
+    test_accuracy: float
+    best_time: float
+    best_epoch: int
+    epochs: int
+    train_seconds: float
+    evaluations: dict[str, int]
+    parameters: int
+    attention_spread: float
+    device: str
+    versions: dict[str, str]
+    tried: int | None = None
+    per_class_accuracy: list[float | None] = field(default_factory=list)
+
+    def to_json(self) -> str:
+        """Return the result as the text of a file."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2)
+
+    @staticmethod
+    def read(path: Path) -> "RunResult":
+        """Return the result in a file, which may be of the first release."""
+        return read(RunResult, path, what="result file")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    return {
+        "beltrami": beltrami.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+    }
