@@ -7,8 +7,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from beltrami.lab.tune.distribution import Choice, Distribution, LogUniform, Uniform
-from beltrami.lab.tune.search_space import SearchSpace
+from beltrami.lab.tune.search_space import Choice, Distribution, LogUniform, SearchSpace, Uniform
 
 ENCODED = Choice("none", "ppr", "deepwalk")
 AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {

@@ -16,7 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from beltrami.config.build import build_training
-from beltrami.lab.bench.ensemble import RUNS, _fresh, _split
+from beltrami.lab.bench.ensemble import RUNS, fresh_model, random_split
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.train import versions, write_atomically
 from beltrami.train.ensemble import _Program
@@ -50,8 +50,8 @@ def main() -> None:
     args = parser.parse_args()
     case = BenchProblem.load(args.size, device="cuda")
     training = build_training(case.config.train)
-    made = [_fresh(case, case.config, seed) for seed in range(RUNS["cuda"])]
-    splits = [_split(case, seed) for seed in range(RUNS["cuda"])]
+    made = [fresh_model(case, case.config, seed) for seed in range(RUNS["cuda"])]
+    splits = [random_split(case, seed) for seed in range(RUNS["cuda"])]
     program = _Program(
         Stack.of([model for model, _ in made]), made[0][1], [case.dataset.y] * len(made), splits, training
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from marks import filled, markdown
 
-from beltrami.lab.study import latest, read_lines
+from beltrami.lab.study import latest, read_records
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -73,9 +73,9 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
 def _studied(path: Path) -> list[list[dict[str, Any]]]:
     """The runs of our recipes in a study, each recipe and dataset by itself."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for line in latest(read_lines(path)):
-        if line.row in OURS and line.result is not None:
-            found.setdefault((line.dataset, line.row), []).append(dict(line.result))
+    for record in latest(read_records(path)):
+        if record.method in OURS and record.result is not None:
+            found.setdefault((record.dataset, record.method), []).append(dict(record.result))
     return list(found.values())
 
 

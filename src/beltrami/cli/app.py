@@ -85,7 +85,8 @@ def train(
     """
     from beltrami.config import check_settings, load_recipe, override, resolve_files
     from beltrami.config.build import build_training
-    from beltrami.report.terminal import downloading, summary, training
+    from beltrami.report.progress import display, training
+    from beltrami.report.terminal import print_run
     from beltrami.run import load_problem, run_config, save_run
 
     where = check_device(device)
@@ -94,17 +95,17 @@ def train(
     config = resolve_files(config)
     folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
     check_folder(folder)
-    with downloading() as progress:
-        problem = load_problem(config, device=where, progress=progress)
+    with display() as shown:
+        problem = load_problem(config, device=where, progress=shown.update)
     with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as on_epoch:
         result, model = run_config(config, device=where, problem=problem, on_epoch=on_epoch)
     save_run(folder, config, result, model)
     rival = None
     if compare:
-        from beltrami.lab.label_spreading import label_spreading
+        from beltrami.lab.label_spreading import spread_labels
 
-        rival = label_spreading(problem.dataset, problem.split)
-    summary(result, folder=folder, label_spreading=rival)
+        rival = spread_labels(problem.dataset, problem.split)
+    print_run(result, folder=folder, label_spreading=rival)
 
 
 @app.command()
@@ -113,20 +114,20 @@ def evaluate(
     device: Device = "cpu",
 ) -> None:
     """Read a trained model back and print its accuracy beside the one that was recorded."""
-    from beltrami.report.terminal import evaluation
+    from beltrami.report.terminal import print_evaluation
     from beltrami.run import evaluate_run
 
     result, val, test = evaluate_run(folder, device=check_device(device))
-    evaluation(result, val_accuracy=val, test_accuracy=test)
+    print_evaluation(result, val_accuracy=val, test_accuracy=test)
 
 
 @app.command()
 def datasets() -> None:
     """List the datasets: their statistics and whether each is at hand."""
     from beltrami.data import CATALOGUE, available
-    from beltrami.report.terminal import catalogue
+    from beltrami.report.terminal import print_datasets
 
-    catalogue(CATALOGUE, {name: available(name) for name in CATALOGUE})
+    print_datasets(CATALOGUE, {name: available(name) for name in CATALOGUE})
 
 
 app.command()(encode)

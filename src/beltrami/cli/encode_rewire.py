@@ -43,15 +43,16 @@ def encode(
     - `beltrami train cora --set position.file=cora-deepwalk.safetensors`
     """
     from beltrami import prepare
-    from beltrami.report.space import encoded, working
+    from beltrami.report.progress import display
+    from beltrami.report.terminal import print_positions
 
     config = prepare.position_settings(encoding, seed=seed, settings=settings or [])
     prepare.check_dataset(dataset, component=component)
     where = check_device(device)
     check_file(out)
-    with working(f"{dataset} / {encoding}") as progress:
-        found = prepare.encode(dataset, config, out, component=component, device=where, progress=progress)
-    encoded(found.positions, seconds=found.seconds, from_cache=found.from_cache, path=out)
+    with display(f"{dataset} / {encoding}") as shown:
+        found = prepare.encode(dataset, config, out, component=component, device=where, progress=shown.update)
+    print_positions(found.positions, seconds=found.seconds, from_cache=found.from_cache, path=out)
 
 
 def rewire(
@@ -89,14 +90,15 @@ def rewire(
     - `beltrami train cora --set stencil.file=cora-digl.safetensors --set stencil.loops=0`
     """
     from beltrami import prepare
-    from beltrami.report.space import rewired, working
+    from beltrami.report.progress import display
+    from beltrami.report.terminal import print_rewiring
 
     config = prepare.stencil_settings(stencil, positions=positions, settings=settings or [])
     prepare.check_dataset(dataset, component=component)
     where = check_device(device)
     check_file(out)
-    with working(f"{dataset} / {stencil}") as progress:
+    with display(f"{dataset} / {stencil}") as shown:
         found = prepare.rewire(
-            dataset, config, out, positions=positions, component=component, device=where, progress=progress
+            dataset, config, out, positions=positions, component=component, device=where, progress=shown.update
         )
-    rewired(found.rewiring, seconds=found.seconds, path=out)
+    print_rewiring(found.rewiring, seconds=found.seconds, path=out)

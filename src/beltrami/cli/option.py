@@ -1,13 +1,15 @@
 """Options that several verbs share, and what is checked of them."""
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from beltrami.lab.resources import Resources
+    from beltrami.lab.ray_cluster import Resources
 
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
 Component = Annotated[
@@ -33,19 +35,25 @@ def check_device(name: str) -> str:
     return name
 
 
-def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Resources":
-    """What a trial or a batch gets of a cluster; a device is missed here where this machine is the cluster."""
-    from beltrami.lab.resources import LOCAL, Resources
+def resources_for(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Resources":
+    """Return the resources of a trial or a batch on a cluster; check the device if the cluster is this machine."""
+    from beltrami.lab.ray_cluster import LOCAL, Resources
 
-    share = Resources.asked(unit, device=device, cpus=cpus, gpus=gpus)
+    resources = Resources.requested(unit, device=device, cpus=cpus, gpus=gpus)
     if address == LOCAL:
         check_device(device)
-    return share
+    return resources
 
 
 def needs_ray(verb: str, error: ImportError) -> ValueError:
-    """What one is told who has no Ray."""
+    """Return the error for a missing Ray installation."""
     return ValueError(f"`{verb}` needs Ray ({error}): `pip install 'beltrami[tune]'`.")
+
+
+def resume_command() -> str:
+    """Return how to continue the command that was interrupted."""
+    arguments = sys.argv[1:] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
+    return f"go on with `{shlex.join(['beltrami', *arguments])}`."
 
 
 def check_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Identity: what tells one run of a study from another."""
+"""Keys: digests that tell the runs of a study apart."""
 
 import hashlib
 import json
@@ -12,10 +12,9 @@ LENGTH = 16  # hexadecimal characters of a digest
 
 
 def key_of(config: RunConfig) -> str:
-    """The digest of a run: every setting, the split's protocol and seed among them.
+    """Return the digest of a configuration, seeds included.
 
-    Settings at their defaults are left out, so that a setting that comes to exist tomorrow leaves today's runs what
-    they are.
+    Settings at their defaults are left out, so that a new setting does not change the keys of existing runs.
     """
     named = {"dataset": config.dataset, "recipe": config.recipe, **departures(config)}
     text = json.dumps(named, sort_keys=True)
@@ -23,15 +22,12 @@ def key_of(config: RunConfig) -> str:
 
 
 def setup_of(config: RunConfig) -> str:
-    """The digest that runs share which differ by their seeds alone: only such runs have a mean."""
+    """Return the digest of a configuration without its seeds: only runs that share it have a mean."""
     return key_of(replace(config, seed=0, data=replace(config.data, split_seed=0)))
 
 
 def departures(config: RunConfig) -> dict[str, Any]:
-    """Every setting that is not its default, by its dotted name: the whole configuration, in short.
-
-    How many others were tried before it is none of its settings.
-    """
+    """Return every setting that is not at its default, by its dotted name."""
     plain = asdict(RunConfig(config.dataset, config.recipe, tried=config.tried))
     return dict(_departures(asdict(config), plain, ""))
 
