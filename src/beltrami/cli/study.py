@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beltrami.cli.option import Device, check_device, check_folder, needs_ray, resources_for, resume_command
+from beltrami.cli.option import Device, check_device, check_folder, ray_executor, resumable
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
@@ -135,19 +135,15 @@ def _executor(
             "times are measured without other work on the machine: leave out `--address`, `--cpus-per-batch` and "
             "`--gpus-per-batch`."
         )
-    address = address or "local"
-    resources = resources_for("batch", device=device, cpus=cpus, gpus=gpus, address=address)
-    size = batch_size(work, device=device, together=together)
-    from beltrami.lab.ray_cluster import Ray
-
-    try:
-        return Ray(BatchWorker(work, device), resources, address=address), size
-    except ImportError as error:
-        raise needs_ray("beltrami study --address", error) from None
+    worker, where = BatchWorker(work, device), address or "local"
+    executor = ray_executor(
+        "beltrami study --address", worker, "batch", device=device, cpus=cpus, gpus=gpus, address=where
+    )
+    return executor, batch_size(work, device=device, together=together)
 
 
 def _run(executor: "Executor", runs: "list[PlannedRun]", log: "RecordLog", *, batch_size: int) -> None:
-    """Make the runs that are not done; after an interrupt, say how to continue."""
+    """Make the runs that are not done."""
     from beltrami.data import load
     from beltrami.lab.study import pending, run_study
     from beltrami.report.progress import counting, display
@@ -159,15 +155,13 @@ def _run(executor: "Executor", runs: "list[PlannedRun]", log: "RecordLog", *, ba
     with display() as shown:
         for dataset in dict.fromkeys(run.config.dataset for run in todo):
             load(dataset, progress=shown.update)  # missing files are an error now, not after hours
-    try:
-        with executor, counting(len(todo), title=log.path.stem, describe=describe_run) as watch:
-            run_study(executor, todo, log, batch_size=batch_size, watch=watch)
-    except KeyboardInterrupt:
+
+    def done() -> str:
         log.reread()
-        done = len(runs) - len(pending(runs, log))
-        message = f"beltrami: interrupted with {done} of {len(runs)} runs in {log.path}: {resume_command()}"
-        typer.echo(message, err=True)
-        raise typer.Exit(130) from None
+        return f"{len(runs) - len(pending(runs, log))} of {len(runs)} runs in {log.path}"
+
+    with resumable(done), executor, counting(len(todo), title=log.path.stem, describe=describe_run) as watch:
+        run_study(executor, todo, log, batch_size=batch_size, watch=watch)
 
 
 def _names(given: Sequence[str] | None) -> list[str]:

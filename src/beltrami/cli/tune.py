@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beltrami.cli.option import Device, check_folder, needs_ray, resources_for, resume_command
+from beltrami.cli.option import Device, check_folder, ray_executor, resumable
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
-    from beltrami.lab.ray_cluster import Resources
     from beltrami.lab.study import RecordLog
     from beltrami.lab.tune import Search
 
@@ -63,14 +62,21 @@ def tune(
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`
     """
     from beltrami.lab.study import RecordLog
-    from beltrami.lab.tune import search_for
+    from beltrami.lab.tune import TrialWorker, search_for
 
     if trials < 1:
         raise ValueError(f"`--trials` needs at least 1; got {trials}.")
     search = search_for(dataset, recipe, protocol=protocol, splits=splits, settings=settings or [], seed=seed)
     folder = out or Path("runs") / f"tune-{dataset}-{search.base.recipe}"
-    resources = resources_for("trial", device=device, cpus=cpus_per_trial, gpus=gpus_per_trial, address=address)
-    executor = _executor(search, resources, address)
+    executor = ray_executor(
+        "beltrami tune",
+        TrialWorker(search, device),
+        "trial",
+        device=device,
+        cpus=cpus_per_trial,
+        gpus=gpus_per_trial,
+        address=address,
+    )
     check_folder(folder)
     with RecordLog(folder / "trials.jsonl", resume=resume) as log:
         todo = search.pending(trials, log.records)
@@ -79,18 +85,8 @@ def tune(
         _conclude(search, log, folder / "best.json")
 
 
-def _executor(search: "Search", resources: "Resources", address: str) -> "Executor":
-    from beltrami.lab.ray_cluster import Ray
-    from beltrami.lab.tune import TrialWorker
-
-    try:
-        return Ray(TrialWorker(search, resources.device), resources, address=address)
-    except ImportError as error:
-        raise needs_ray("beltrami tune", error) from None
-
-
 def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLog") -> None:
-    """Run the trials that are not done; after an interrupt, say how to continue."""
+    """Run the trials that are not done."""
     from beltrami.lab.tune import Scheduler
     from beltrami.report.progress import counting, display
     from beltrami.report.study_terminal import describe_trial
@@ -99,14 +95,13 @@ def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLo
     with display() as shown:
         load_problem(search.base, progress=shown.update)  # missing files are an error now, and positions are cached
     title = f"{search.base.dataset} / {search.base.recipe}"
-    try:
-        with executor, counting(len(todo), title=title, describe=describe_trial) as watch:
-            Scheduler(search, log, watch).run(executor, todo)
-    except KeyboardInterrupt:
+
+    def done() -> str:
         log.reread()
-        message = f"beltrami: interrupted with {len(log.done())} trials in {log.path}: {resume_command()}"
-        typer.echo(message, err=True)
-        raise typer.Exit(130) from None
+        return f"{len(log.done())} trials in {log.path}"
+
+    with resumable(done), executor, counting(len(todo), title=title, describe=describe_trial) as watch:
+        Scheduler(search, log, watch).run(executor, todo)
 
 
 def _conclude(search: "Search", log: "RecordLog", path: Path) -> None:

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import closing
-from types import TracebackType
 from typing import Any, Self
 
 from beltrami.lab.worker import (
@@ -32,9 +31,7 @@ class Executor(ABC):
     def __enter__(self) -> Self: ...
 
     @abstractmethod
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     @property
     @abstractmethod

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any, Protocol
 
 from beltrami.errors import in_words
@@ -87,6 +89,7 @@ def start_worker(worker: Worker, environment: WorkerEnvironment) -> None:
     """Make this process the process of a worker."""
     global _process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is interrupted kills its workers
+    Thread(target=_exit_after, args=(os.getppid(),), daemon=True).start()
     _process = WorkerProcess(worker, environment)
 
 
@@ -94,3 +97,10 @@ def call_worker(method: str, *arguments: Any) -> JobReport | Finished:
     """Call a method of this process's worker."""
     message: JobReport | Finished = getattr(_process, method)(*arguments)
     return message
+
+
+def _exit_after(parent: int) -> None:
+    """End this process when its parent has ended: loky's own processes would wait for ever."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

@@ -81,7 +81,9 @@ def test_trials_that_fail_or_die_leave_their_error_and_do_not_count_later(tmp_pa
     assert brief(searched(path, {0: 50.0})[-1]) == ("0", 25, False, None)  # though it had 99 before it failed
 
 
-@pytest.mark.parametrize("settings", [[], ["train.lr=1e20"]], ids=["fine", "diverging"])
+@pytest.mark.parametrize(
+    "settings", [pytest.param([], marks=pytest.mark.slow), ["train.lr=1e20"]], ids=["fine", "diverging"]
+)
 def test_a_worker_reports_milestones_and_the_end_or_its_error(settings: list[str]) -> None:
     short = ["train.epochs=15", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8", *settings]
     search = search_for("digits", "blend", splits=1, settings=short)
@@ -116,7 +118,7 @@ def test_a_trial_goes_on_if_it_is_not_below_the_median_of_those_before_it() -> N
 
 
 def test_half_of_the_trials_are_left_after_every_half_life() -> None:
-    random, rungs, left = Random(1), Rungs(), [4000]
+    random, rungs, left = Random(1), Rungs(), [2000]
     for epoch in Halving().milestones(50):
         left.append(sum(rungs.climb(epoch, random.random()) for _ in range(left[-1])))
     assert [after / before for before, after in pairwise(left)] == pytest.approx([0.5] * 4, abs=0.06)

@@ -30,7 +30,6 @@ def test_trial_0_is_the_recipe_and_the_others_are_points_of_its_space() -> None:
     assert SEARCH.trial(0).config == base
     for number in range(1, 30):
         config = SEARCH.trial(number).config
-        assert SEARCH.space.outside(config) == []
         assert config.train.epochs == 30
         changed = {name for name, value in departures(config).items() if departures(base).get(name) != value}
         assert changed <= set(SEARCH.space.distributions)

@@ -28,6 +28,7 @@ def reports(trial: Trial) -> list[TrialProgress]:
     return list(train_trial(trial))
 
 
+@pytest.mark.slow
 def test_a_trial_is_the_mean_of_its_runs() -> None:
     trial = Trial(0, CONFIG, Sampling("shchur", 2, 1))
     epochs: list[list[float]] = []
@@ -47,6 +48,7 @@ def test_a_trial_is_the_mean_of_its_runs() -> None:
     assert last.seconds > 0
 
 
+@pytest.mark.slow
 def test_trials_are_repeatable_and_leave_the_callers_random_state_alone() -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -55,6 +57,7 @@ def test_trials_are_repeatable_and_leave_the_callers_random_state_alone() -> Non
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_poisoned_test_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = Trial(0, CONFIG, Sampling("shchur", 2, 1))
     clean = reports(trial)

@@ -23,10 +23,6 @@ class Distribution(ABC):
     def at(self, u: float) -> Any:
         """Return the value at 0 <= u < 1."""
 
-    @abstractmethod
-    def contains(self, value: Any) -> bool:
-        """Return whether a value is possible."""
-
 
 @dataclass(frozen=True)
 class Uniform(Distribution):
@@ -41,9 +37,6 @@ class Uniform(Distribution):
 
     def at(self, u: float) -> float:
         return _rounded(self.low + u * (self.high - self.low), self.low, self.high)
-
-    def contains(self, value: Any) -> bool:
-        return _is_number(value) and bool(self.low <= value <= self.high)
 
 
 @dataclass(frozen=True)
@@ -60,9 +53,6 @@ class LogUniform(Distribution):
     def at(self, u: float) -> float:
         return _rounded(self.low * math.exp(u * math.log(self.high / self.low)), self.low, self.high)
 
-    def contains(self, value: Any) -> bool:
-        return _is_number(value) and bool(self.low <= value <= self.high)
-
 
 @dataclass(frozen=True)
 class Whole(Distribution):
@@ -78,9 +68,6 @@ class Whole(Distribution):
     def at(self, u: float) -> int:
         return self.low + int(u * (self.high - self.low + 1))
 
-    def contains(self, value: Any) -> bool:
-        return _is_number(value) and value == int(value) and self.low <= value <= self.high
-
 
 @dataclass(frozen=True, init=False)
 class Choice(Distribution):
@@ -95,13 +82,6 @@ class Choice(Distribution):
 
     def at(self, u: float) -> Any:
         return self.options[int(u * len(self.options))]
-
-    def contains(self, value: Any) -> bool:
-        return value in self.options
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _rounded(value: float, low: float, high: float) -> float:
@@ -126,10 +106,6 @@ class SearchSpace:
     def without(self, names: set[str]) -> "SearchSpace":
         """Return the space in which some settings do not change."""
         return SearchSpace({name: each for name, each in self.distributions.items() if name not in names})
-
-    def outside(self, config: RunConfig) -> list[str]:
-        """Return the settings whose value in a configuration is not in the space."""
-        return [name for name, each in self.distributions.items() if not each.contains(value_of(config, name))]
 
 
 def value_of(config: RunConfig, name: str) -> Any:
