@@ -1,4 +1,4 @@
-"""beltrami tune: killed, interrupted and resumed it repeats no trial, and leaves a recipe for train."""
+"""beltrami tune: interrupted and resumed it repeats no trial, and leaves a recipe for train."""
 
 import json
 import os
@@ -196,7 +196,7 @@ def trials_running(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc")
-def test_ray_is_killed_interrupted_and_resumed_and_nothing_is_left(tmp_path: Path) -> None:
+def test_a_search_on_ray_is_interrupted_and_resumed_and_nothing_is_left(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     folder, trials = tmp_path / "r", tmp_path / "r" / "trials.jsonl"
     scratch = Path("/tmp") / f"bt{os.getpid()}"  # Ray's sockets need a short path
@@ -216,13 +216,8 @@ def test_ray_is_killed_interrupted_and_resumed_and_nothing_is_left(tmp_path: Pat
             time.sleep(0.05)
 
     try:
-        killed = start()
-        wait(killed, lambda: len(read_records(trials)) >= 1)
-        killed.kill()
-        killed.communicate()
-        old = set(trials_running(scratch))
         interrupted = start()
-        wait(interrupted, lambda: bool(set(trials_running(scratch)) - old))
+        wait(interrupted, lambda: bool(trials_running(scratch)))
         interrupted.send_signal(signal.SIGINT)
         out, err = interrupted.communicate(timeout=120)
         assert (interrupted.returncode, out) == (130, b"")
@@ -239,6 +234,6 @@ def test_ray_is_killed_interrupted_and_resumed_and_nothing_is_left(tmp_path: Pat
         while alive(str(scratch)) and time.monotonic() < end:
             time.sleep(0.1)
         assert alive(str(scratch)) == []
-        assert len(list(scratch.glob("beltrami-*"))) == 1  # of the one that was killed
+        assert list(scratch.glob("beltrami-*")) == []
     finally:
         shutil.rmtree(scratch)

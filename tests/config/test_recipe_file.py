@@ -46,8 +46,8 @@ def test_how_many_were_tried_is_no_setting_of_a_run() -> None:
 
 def test_a_file_is_a_row_of_a_study_whose_lines_say_how_many_were_tried(tmp_path: Path) -> None:
     tasks = plan(STUDIES["random"], datasets=["cora"], methods=["blend", written(tmp_path)], splits=2)
-    lines = [task.line("failed") for task in tasks]
-    assert [(line.row, line.tried) for line in lines] == [("blend", ON_DATASETS["cora"])] * 2 + [("best", 40)] * 2
+    lines = [task.record("failed") for task in tasks]
+    assert [(line.method, line.tried) for line in lines] == [("blend", ON_DATASETS["cora"])] * 2 + [("best", 40)] * 2
     assert [line.settings["train.lr"] for line in lines[2:]] == [0.03, 0.03]
     elsewhere = plan(STUDIES["random"], methods=[written(tmp_path)], splits=1)
     assert {task.config.dataset for task in elsewhere} == {"cora"}

@@ -51,7 +51,7 @@ def test_generated_graphs_have_the_size_of_the_real_ones(tiny: Facts) -> None:
     assert (data.num_nodes, data.num_edges, data.num_features, data.num_classes) == (200, 400, 50, 7)
 
 
-@pytest.mark.parametrize("suite", ["train", "infer"])
+@pytest.mark.parametrize("suite", [pytest.param("train", marks=pytest.mark.slow), "infer"])
 def test_ratios_are_times_over_the_baselines(suite: str, tiny: Facts) -> None:
     report = run_suite(suite, sizes=["cora"], command="bench")
     (row,) = report.rows

@@ -160,13 +160,13 @@ def test_runs_together_are_shared_by_processes_on_a_cpu(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
-    runs = runs_on_digits(3)
+    runs = runs_on_digits(2)
     _, here = made(Train(), runs, tmp_path / "here", size=1)
     with (
         RecordLog(tmp_path / "there.jsonl", resume=False) as log,
         Processes(BatchWorker(Train(), "cpu"), 2) as executor,
     ):
-        run_study(executor, runs, log, batch_size=2, watch=Seen())
+        run_study(executor, runs, log, batch_size=1, watch=Seen())
         there = sorted(log.records, key=lambda record: record.seed)
     for one, other in zip(here, there, strict=True):
         assert replace(one, result=None) == replace(other, result=None)
@@ -193,7 +193,7 @@ def test_each_work_records_what_it_measures(work: Work, measured: str, tmp_path:
         assert (record.result is None) == (measured == "parameters")
 
 
-@pytest.mark.parametrize("encoding", ["none", "ppr", "laplacian"])
+@pytest.mark.parametrize("encoding", ["none", pytest.param("ppr", marks=pytest.mark.slow), "laplacian"])
 def test_parameters_are_counted_without_computing_positions(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (run,) = runs_on_digits(1)
     config = override(run.config, [f"position.encoding={encoding}", "position.channels=7"])
