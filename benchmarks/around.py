@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from beltrami.config import RunConfig, load_recipe, override
-from beltrami.lab.tune.distribution import Choice, Distribution, LogUniform, Uniform
-from beltrami.lab.tune.search_space import ABSENT, SearchSpace, value_of
+from beltrami.lab.tune.search_space import ABSENT, Choice, Distribution, LogUniform, SearchSpace, Uniform, value_of
 
 ENCODED = Choice("none", "ppr", "deepwalk")
 AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {

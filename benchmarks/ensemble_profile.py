@@ -16,7 +16,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from beltrami.config.build import build_training
-from beltrami.lab.bench.ensemble import RUNS, _fresh, _split
+from beltrami.lab.bench.ensemble import RUNS, fresh_model, random_split
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.result import versions
 from beltrami.train import Classification, write_atomically
@@ -50,8 +50,8 @@ def main() -> None:
     args = parser.parse_args()
     case = BenchProblem.load(args.size, device="cuda")
     training = build_training(case.config.train)
-    made = [_fresh(case, case.config, seed) for seed in range(RUNS["cuda"])]
-    splits = [_split(case, seed) for seed in range(RUNS["cuda"])]
+    made = [fresh_model(case, case.config, seed) for seed in range(RUNS["cuda"])]
+    splits = [random_split(case, seed) for seed in range(RUNS["cuda"])]
     models, inputs = [model for model, _ in made], made[0][1]
     task = Classification(models[0].num_classes)
     program = StackedProgram(models, inputs, [case.dataset.y] * len(made), splits, training, task)

@@ -10,7 +10,7 @@ from pathlib import Path
 import sklearn
 
 from beltrami.data import load, make_split
-from beltrami.lab.label_spreading import label_spreading
+from beltrami.lab.label_spreading import spread_labels
 from beltrami.train import write_atomically
 
 OUT = Path(__file__).parents[1] / "results" / "label_spreading.json"
@@ -19,7 +19,7 @@ OUT = Path(__file__).parents[1] / "results" / "label_spreading.json"
 def main() -> None:
     dataset = load("digits")
     splits = [make_split(dataset, protocol="shchur", seed=seed) for seed in range(10)]
-    found = [label_spreading(dataset, split) for split in splits]
+    found = [spread_labels(dataset, split) for split in splits]
     result = {
         "dataset": "digits",
         "protocol": "shchur",

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from beltrami.lab.study import read_folder
-from beltrami.report.study.page import page, write
+from beltrami.report.study_page import results_page, write_page
 
 ROOT = Path(__file__).parents[1]
 
 if __name__ == "__main__":
     results = read_folder(ROOT / "results" / "study")
     if "--write" in sys.argv[1:]:
-        write(results, ROOT / "docs" / "results.md")
+        write_page(results, ROOT / "docs" / "results.md")
     else:
-        print(page(results), end="")
+        print(results_page(results), end="")

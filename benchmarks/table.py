@@ -11,8 +11,8 @@ from pathlib import Path
 
 from marks import filled, markdown
 
-from beltrami.lab.study import latest, read_lines
-from beltrami.lab.study.paper import PLANETOID, RANDOM, SIX
+from beltrami.lab.study import latest, read_records
+from beltrami.lab.study.paper_tables import PLANETOID, RANDOM, SIX
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -78,8 +78,8 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
 def _of_blend(path: Path) -> dict[str, list[float]]:
     """The test accuracies of recipe ``blend`` in a study, by dataset."""
     found: dict[str, list[float]] = {}
-    for record in latest(read_lines(path)):
-        if record.row == "blend" and record.result is not None:
+    for record in latest(read_records(path)):
+        if record.method == "blend" and record.result is not None:
             found.setdefault(record.dataset, []).append(record.result["test_accuracy"])
     return found
 

@@ -1,4 +1,4 @@
-"""beltrami tune: killed, interrupted and resumed it counts nothing twice, and leaves a recipe that train takes."""
+"""beltrami tune: interrupted and resumed it repeats no trial, and leaves a recipe for train."""
 
 import json
 import os
@@ -8,16 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
 
 from beltrami.cli import main
-from beltrami.errors import SolverError, in_words
-from beltrami.lab.study import read_lines
-from beltrami.lab.tune import Progress, Scheduler, attempt
+from beltrami.lab.executor import Executor, Local
+from beltrami.lab.study import read_records
+from beltrami.lab.tune import Search, TrialWorker
+from beltrami.lab.worker import Finished, JobReport, OnEpoch
 
 HELD = [
     "train.epochs=12",
@@ -32,61 +32,46 @@ SHORT = [word for setting in HELD for word in ("--set", setting)]
 TINY = ["digits", "--trials", "6", "--splits", "1", *SHORT]
 
 
-class Stop(Exception):
-    """What the engine of these tests ends a trial by."""
+class BreakableWorker(TrialWorker):
+    """Runs trials, of which some fail, and one is interrupted by Ctrl-C."""
 
-
-class LocalExecutor:
-    """An engine without Ray: trials one after the other, in this process.
-
-    Args:
-        interrupt: after how many trials somebody presses Ctrl-C.
-        broken: trials that fail.
-    """
-
-    def __init__(self, *, interrupt: int | None = None, broken: Sequence[int] = ()) -> None:
+    def __init__(self, search: Search, *, interrupt: int | None, broken: Sequence[int]) -> None:
+        super().__init__(search, "cpu")
         self.interrupt, self.broken = interrupt, broken
-        self.cluster = nullcontext()
 
-    def run(self, numbers: Sequence[int], clerk: Scheduler) -> None:
-        for count, number in enumerate(numbers):
-            if count == self.interrupt:
-                raise KeyboardInterrupt
-
-            def hear(progress: Progress, number: int = number) -> None:
-                if not clerk.hear(number, progress):
-                    raise Stop
-
-            clerk.begin(number)
-            try:
-                if number in self.broken:
-                    raise SolverError("the loss became nan")
-                attempt(clerk.search.trial(number), hear)
-            except Stop:
-                pass
-            except SolverError as error:
-                clerk.fail(number, in_words(error))
-            clerk.end(number)
+    def run(self, job: int, on_epoch: OnEpoch) -> Generator[JobReport | Finished, None, None]:
+        if job == self.interrupt:
+            raise KeyboardInterrupt
+        if job in self.broken:
+            yield Finished("the loss became nan", clean=False)
+        else:
+            yield from super().run(job, on_epoch)
 
 
-def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str, engine: LocalExecutor | None = None) -> int:
+def local(*, interrupt: int | None = None, broken: Sequence[int] = ()) -> Callable[..., Executor]:
+    """Run trials one after the other in this process, in place of Ray."""
+    return lambda verb, worker, *_, **__: Local(BreakableWorker(worker.search, interrupt=interrupt, broken=broken))
+
+
+def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str, make: Callable[..., Executor] | None = None) -> int:
     """The exit code of the command in this process."""
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.delenv("BELTRAMI_TRACEBACK", raising=False)
     monkeypatch.setattr(sys, "argv", ["beltrami", *arguments])
     with monkeypatch.context() as patch:
-        if engine is not None:
-            patch.setattr("beltrami.cli.tune._engine", lambda *_, **__: engine)
+        if make is not None:
+            patch.setattr("beltrami.cli.tune.ray_executor", make)
         with pytest.raises(SystemExit) as end:
             main()
     return int(end.value.code or 0)
 
 
-def test_a_search_interrupted_and_resumed_leaves_a_recipe_that_train_takes(
+@pytest.mark.slow
+def test_a_search_interrupted_and_resumed_leaves_a_recipe_for_train(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, trials = ["--out", str(tmp_path)], tmp_path / "trials.jsonl"
-    assert beltrami(monkeypatch, "tune", *TINY, *out, engine=LocalExecutor(interrupt=3, broken=[1])) == 130
+    assert beltrami(monkeypatch, "tune", *TINY, *out, make=local(interrupt=3, broken=[1])) == 130
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "1/6 trial 0: validation" in captured.err
@@ -96,20 +81,20 @@ def test_a_search_interrupted_and_resumed_leaves_a_recipe_that_train_takes(
     assert last.endswith("--resume`.")
     assert not (tmp_path / "best.json").exists()
 
-    assert beltrami(monkeypatch, "tune", *TINY, *out, engine=LocalExecutor()) == 2
+    assert beltrami(monkeypatch, "tune", *TINY, *out, make=local()) == 2
     assert "is not empty: go on with it by `--resume`" in capsys.readouterr().err
-    assert beltrami(monkeypatch, "tune", *TINY, *out, "--resume", engine=LocalExecutor(broken=[4])) == 0
+    assert beltrami(monkeypatch, "tune", *TINY, *out, "--resume", make=local(broken=[4])) == 0
     captured = capsys.readouterr()
     assert re.findall(r"^\d/4 trial (\d):", captured.err, flags=re.MULTILINE) == ["1", "3", "4", "5"]
-    lines = read_lines(trials)
-    assert [line.row for line in lines] == ["0", "1", "2", "1", "3", "4", "5"]
-    stopped = sum(bool(line.also["stopped"]) for line in lines)
+    records = read_records(trials)
+    assert [record.method for record in records] == ["0", "1", "2", "1", "3", "4", "5"]
+    stopped = sum(bool(record.extra["stopped"]) for record in records)
     assert f"6 configurations tried, {stopped} stopped early, 1 failed" in captured.out
 
-    judged = {line.row: line.number("validation") or 0 for line in lines if line.error is None}
+    judged = {record.method: record.number("validation") or 0 for record in records if record.error is None}
     best = json.loads((tmp_path / "best.json").read_text())
     assert (best["recipe"], best["tried"]) == ("blend-tuned", 6)
-    leader = max(judged, key=lambda row: judged[row])
+    leader = max(judged, key=lambda name: judged[name])
     assert captured.out.startswith(f"validation {judged[leader]:.2f}%  (trial {leader})")
 
     train = ["train", "digits", "--recipe", str(tmp_path / "best.json"), "--out", str(tmp_path / "run")]
@@ -121,20 +106,18 @@ def test_a_search_interrupted_and_resumed_leaves_a_recipe_that_train_takes(
     assert json.loads((tmp_path / "run" / "config.json").read_text()) == best
 
     more = [word if word != "6" else "7" for word in TINY]
-    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", "--seed", "1", engine=LocalExecutor()) == 1
+    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", "--seed", "1", make=local()) == 1
     assert "of another search: go on with the dataset, recipe" in capsys.readouterr().err
-    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", engine=LocalExecutor()) == 0
-    assert [line.row for line in read_lines(trials)][7:] == ["4", "6"]
+    assert beltrami(monkeypatch, "tune", *more, *out, "--resume", make=local()) == 0
+    assert [record.method for record in read_records(trials)][7:] == ["4", "6"]
     assert json.loads((tmp_path / "best.json").read_text())["tried"] == 7
 
 
-def test_a_search_without_any_result_is_a_failure(
+def test_a_search_without_any_result_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ["--out", str(tmp_path)]
-    assert (
-        beltrami(monkeypatch, "tune", "digits", "--trials", "2", *SHORT, *out, engine=LocalExecutor(broken=[0, 1])) == 1
-    )
+    assert beltrami(monkeypatch, "tune", "digits", "--trials", "2", *SHORT, *out, make=local(broken=[0, 1])) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "none of the 2 trials has a result; the last failed: the loss became nan" in captured.err
@@ -178,16 +161,14 @@ def test_help_names_the_options(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         assert f"--{option}" in out
 
 
-def test_no_trials_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_trials_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert beltrami(monkeypatch, "tune", "digits", "--trials", "0") == 2
     assert "`--trials` needs at least 1; got 0" in capsys.readouterr().err
 
 
-def test_without_ray_one_is_told_how_to_install_it(
+def test_a_missing_ray_is_an_error_that_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in ("cluster", "tune.engine"):
-        monkeypatch.delitem(sys.modules, f"beltrami.experiment.{module}", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert beltrami(monkeypatch, "tune", *TINY, "--out", str(tmp_path / "out")) == 2
     captured = capsys.readouterr()
@@ -197,7 +178,7 @@ def test_without_ray_one_is_told_how_to_install_it(
 
 
 def alive(folder: str) -> list[str]:
-    """Processes whose command line speaks of a folder."""
+    """Return the processes whose command line names a folder."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -208,10 +189,23 @@ def alive(folder: str) -> list[str]:
     return found
 
 
+def trials_running(folder: Path) -> list[str]:
+    """Return the processes of Ray that run trials and have a folder in their environment."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            command, environment = (path / "cmdline").read_bytes(), (path / "environ").read_bytes()
+            if b"ray::WorkerProcess" in command and str(folder).encode() in environment:
+                found.append(path.name)
+        except OSError:
+            pass  # it is gone
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc")
-def test_ray_is_killed_interrupted_and_resumed_and_nothing_of_it_is_left(tmp_path: Path) -> None:
-    pytest.importorskip("ray.tune")
+def test_a_search_on_ray_is_interrupted_and_resumed_and_nothing_is_left(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
     folder, trials = tmp_path / "r", tmp_path / "r" / "trials.jsonl"
     scratch = Path("/tmp") / f"bt{os.getpid()}"  # Ray's sockets need a short path
     scratch.mkdir()
@@ -230,12 +224,8 @@ def test_ray_is_killed_interrupted_and_resumed_and_nothing_of_it_is_left(tmp_pat
             time.sleep(0.05)
 
     try:
-        killed = start()
-        wait(killed, lambda: len(read_lines(trials)) >= 1)
-        killed.kill()
-        killed.communicate()
         interrupted = start()
-        wait(interrupted, lambda: len(list(scratch.glob("beltrami-*/tune/*"))) == 2)  # trials are under way
+        wait(interrupted, lambda: bool(trials_running(scratch)))
         interrupted.send_signal(signal.SIGINT)
         out, err = interrupted.communicate(timeout=120)
         assert (interrupted.returncode, out) == (130, b"")
@@ -244,12 +234,14 @@ def test_ray_is_killed_interrupted_and_resumed_and_nothing_of_it_is_left(tmp_pat
         out, err = whole.communicate(timeout=240)
         assert whole.returncode == 0, err.decode()
         assert b"4 configurations tried" in out
-        assert all(re.match(r"\d/\d trial \d: validation ", line) for line in err.decode().splitlines()), err.decode()
-        assert sorted(line.row for line in read_lines(trials)) == ["0", "1", "2", "3"]
+        assert all(re.match(r"\d/\d trial \d: validation ", record) for record in err.decode().splitlines()), (
+            err.decode()
+        )
+        assert sorted(record.method for record in read_records(trials)) == ["0", "1", "2", "3"]
         end = time.monotonic() + 30
         while alive(str(scratch)) and time.monotonic() < end:
             time.sleep(0.1)
         assert alive(str(scratch)) == []
-        assert len(list(scratch.glob("beltrami-*"))) == 1  # of the one that was killed
+        assert list(scratch.glob("beltrami-*")) == []
     finally:
         shutil.rmtree(scratch)

@@ -68,7 +68,9 @@ def positions_of(spec: PositionSpec, edges: Edges) -> Tensor | None:
         positions, made = load_positions(Path(spec.path), edges)
         return in_chart(positions, made.space)
     encoding = build_encoding(spec)
-    return None if encoding is None else in_chart(cached_positions(encoding, edges, seed=seed_of(spec)), space_of(encoding))
+    if encoding is None:
+        return None
+    return in_chart(cached_positions(encoding, edges, seed=seed_of(spec)), space_of(encoding))
 
 
 def seed_of(spec: PositionSpec) -> int:

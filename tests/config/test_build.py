@@ -73,7 +73,7 @@ def check_weights_come_back(config: RunConfig, model: Classifier, path: Path, *,
 
 def test_a_run_trains_and_reports_every_epoch() -> None:
     config, problem, log = configured("train.optimiser=adam"), toy_problem(), list[Epoch]()
-    result, model = run_config(config, problem=problem, on_epoch=log.append)
+    result, model = run_config(config, problem=problem, callbacks=[log.append])
     with seeded(config.seed):
         fresh = problem.model(config)
     assert any(not torch.equal(p, q) for p, q in zip(model.parameters(), fresh.parameters(), strict=True))
@@ -143,8 +143,8 @@ def test_settings_reach_the_baseline() -> None:
     settings = ("model.depth=3", "model.out_heads=2", "stencil.loops=0", "model.dropout=0.1")
     model = build_classifier(baseline("gat", *settings), features=6, positions=3, num_classes=2)
     assert isinstance(model, Baseline)
-    frame = model.frame
-    assert (frame.depth, frame.width, frame.positions, frame.dropout) == (3, 8, 3, 0.1)
+    made = model.architecture
+    assert (made.depth, made.width, made.positions, made.dropout) == (3, 8, 3, 0.1)
     shapes = [tuple(p.shape) for name, p in model.named_parameters() if name.endswith("receiver")]
     assert shapes == [(2, 4), (2, 4), (2, 2)]
     edges = toy_problem().edges
@@ -154,7 +154,7 @@ def test_settings_reach_the_baseline() -> None:
 def test_positions_are_concatenated_to_the_features_of_a_baseline() -> None:
     _, model = run_config(baseline("gcn"), problem=toy_problem(positions=True))
     assert isinstance(model, Baseline)
-    assert model.frame.positions == 3
+    assert model.architecture.positions == 3
 
 
 def test_a_baseline_may_run_on_the_graph_of_digl() -> None:

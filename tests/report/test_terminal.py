@@ -1,14 +1,23 @@
-"""The terminal shows the accuracy first, and nothing at all where nobody watches."""
+"""The terminal shows results with the accuracy first, and tables that fit."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
+from checks import bare, crooked, kite
 
 from beltrami.data import CATALOGUE, Availability
-from beltrami.report.terminal import catalogue, downloading, evaluation, summary, training
+from beltrami.graph.statistics import Rewiring
+from beltrami.report.terminal import (
+    print_datasets,
+    print_evaluation,
+    print_measurements,
+    print_positions,
+    print_rewiring,
+    print_run,
+)
 from beltrami.result import RunResult
-from beltrami.train import Epoch, ValidationScore
 
 RESULT = RunResult(
     dataset="cora",
@@ -35,8 +44,8 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
 
 
-def test_summary_begins_with_the_test_accuracy(capsys: pytest.CaptureFixture[str]) -> None:
-    summary(RESULT, folder=Path("runs") / "mine")
+def test_a_run_is_printed_with_the_test_accuracy_first(capsys: pytest.CaptureFixture[str]) -> None:
+    print_run(RESULT, folder=Path("runs") / "mine")
     out = capsys.readouterr().out
     assert out.startswith("test accuracy 84.13%  (validation 81.30%)\n")
     for fact in (
@@ -52,13 +61,13 @@ def test_summary_begins_with_the_test_accuracy(capsys: pytest.CaptureFixture[str
     assert "LabelSpreading" not in out
 
 
-def test_summary_of_a_model_without_time_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    summary(replace(RESULT, best_time=0.0), folder=Path("runs"))
+def test_a_run_without_time_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    print_run(replace(RESULT, best_time=0.0), folder=Path("runs"))
     assert "none, at epoch 61 of 100" in capsys.readouterr().out
 
 
-def test_summary_sets_label_spreading_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
-    summary(RESULT, folder=Path("runs"), label_spreading={"rbf": 61.5, "knn": 90.123})
+def test_label_spreading_is_printed_below_the_accuracy(capsys: pytest.CaptureFixture[str]) -> None:
+    print_run(RESULT, folder=Path("runs"), label_spreading={"rbf": 61.5, "knn": 90.123})
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:3] == [
         "LabelSpreading 61.50%  (scikit-learn, rbf kernel, same split)",
@@ -66,48 +75,79 @@ def test_summary_sets_label_spreading_beside_it(capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_evaluation_says_whether_it_is_as_recorded(capsys: pytest.CaptureFixture[str]) -> None:
-    evaluation(RESULT, val_accuracy=81.3, test_accuracy=84.126)
+def test_an_evaluation_says_whether_it_is_as_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    print_evaluation(RESULT, val_accuracy=81.3, test_accuracy=84.126)
     assert capsys.readouterr().out == "test accuracy 84.13%  (validation 81.30%)\nas recorded\n"
-    evaluation(RESULT, val_accuracy=81.3, test_accuracy=80.0)
+    print_evaluation(RESULT, val_accuracy=81.3, test_accuracy=80.0)
     out = capsys.readouterr().out
     assert out.startswith("test accuracy 80.00%  (validation 81.30%)\n")
     assert "recorded: test 84.13%, validation 81.30%, on cpu" in out
 
 
-def test_catalogue_has_a_row_for_every_dataset(capsys: pytest.CaptureFixture[str]) -> None:
-    catalogue(CATALOGUE, dict.fromkeys(CATALOGUE, Availability.CACHE))
+def test_every_dataset_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    print_datasets(CATALOGUE, dict.fromkeys(CATALOGUE, Availability.CACHE))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["dataset", "nodes", "edges", "features", "classes", "at", "hand"]
     assert [line.split()[0] for line in lines[1:-1]] == list(CATALOGUE)
     assert lines[2].split() == ["cora", "2,485", "5,069", "1,433", "7", "cached"]
 
 
-def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    with downloading() as progress:
-        progress("ind.cora.x", 10, 100)
-        progress("ind.cora.x", 100, 100)
-    with training(2, title="toy") as on_epoch:
-        on_epoch(Epoch(1, (0,), (0.5,), (ValidationScore(0.9, -0.4, 2.0),), (ValidationScore(0.9, -0.3, 4.0),), 16, 2))
-    assert capsys.readouterr() == ("", "")
+def words(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Each printed line with single spaces."""
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_watched_training_shows_the_epoch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with training(2, title="toy") as on_epoch:
-        on_epoch(Epoch(1, (0,), (0.5,), (ValidationScore(0.9, -0.4, 2.0),), (ValidationScore(0.95, -0.3, 4.0),), 16, 2))
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "loss 0.500  val 90.0  best 95.0 at t = 4.00  f 16" in err
+@pytest.mark.parametrize("sparse", [False, True])
+def test_positions_are_printed_with_shape_density_and_time(capsys: pytest.CaptureFixture[str], sparse: bool) -> None:
+    u = torch.eye(4, 5)
+    print_positions(u.to_sparse() if sparse else u, seconds=1.25, from_cache=sparse, path=Path("here"))
+    assert words(capsys) == [
+        f"positions 4 x 5, {'sparse' if sparse else 'dense'}",
+        "density 0.2000",
+        f"time 1.2 s, {'from the cache' if sparse else 'computed'}",
+        "saved in here",
+    ]
 
 
-def test_watched_download_shows_the_file(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with downloading() as progress:
-        progress("ind.cora.x", 10, None)
-        progress("ind.cora.x", 100, 100)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "ind.cora.x" in err
+def test_rewiring_is_printed_in_two_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rewiring(
+        Rewiring.of(kite(), bare().with_loops(1.0), torch.tensor([0, 0, 1, 1])), seconds=0.5, path=Path("here")
+    )
+    assert words(capsys) == [
+        "before after",
+        "nodes 4 4",
+        "directed edges 8 0",
+        "self-loops 0 4",
+        "mean degree 2.00 0.00",
+        "smallest degree 1 0",
+        "largest degree 3 0",
+        "components 1 4",
+        "label homophily 50.0% -",
+        "0.0% of the old edges are kept; - of the new ones are old",
+        "made in 0.5 s, saved in here",
+    ]
+
+
+def test_overlap_is_printed_in_its_order(capsys: pytest.CaptureFixture[str]) -> None:
+    fewer = crooked().edge_index[:, :6]
+    new = type(crooked()).build(fewer, num_nodes=6)
+    print_rewiring(Rewiring.of(crooked(), new, torch.zeros(6)), seconds=0.5, path=Path("here"))
+    assert "50.0% of the old edges are kept; 100.0% of the new ones are old" in words(capsys)
+
+
+def test_seconds_are_shown_as_milliseconds_beside_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"size": "cora", "gat_s": 0.0847, "frozen_ratio": 0.457}, {"size": "computers", "gat_s": 0.749}]
+    print_measurements(rows, ["size", "gat_s", "frozen_ratio"], title="train on cpu")
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines == [
+        ["train", "on", "cpu"],
+        ["cora", "computers"],
+        ["gat", "(ms)", "84.7", "749"],
+        ["frozen", "ratio", "0.457"],
+    ]
+
+
+def test_operations_are_printed_below_their_size(capsys: pytest.CaptureFixture[str]) -> None:
+    print_measurements([{"size": "cora", "operation": "attend", "gb": 1}], ["size", "operation", "gb"], title="kernels")
+    out = capsys.readouterr().out
+    assert out.index("cora") < out.index("attend") < out.index("gb")

@@ -2,10 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -18,6 +17,9 @@ from beltrami.cli.study import study
 from beltrami.cli.tune import tune
 from beltrami.cli.zoo import zoo
 from beltrami.errors import DataError, SolverError
+
+if TYPE_CHECKING:
+    from beltrami.train import Callback
 
 app = typer.Typer(
     help="Beltrami neural diffusion on graphs: a flow on a stencil by a scheme.",
@@ -114,7 +116,8 @@ def train(
     """
     from beltrami.config import check_settings, load_recipe, override
     from beltrami.config.build import build_training
-    from beltrami.report.terminal import downloading, summary, training
+    from beltrami.report.progress import display, training
+    from beltrami.report.terminal import print_run
     from beltrami.run import load_problem, run_config, save_run
 
     where = check_device(device)
@@ -122,19 +125,18 @@ def train(
     check_settings(config)
     folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
     check_folder(folder)
-    with downloading() as progress:
-        problem = load_problem(config, device=where, progress=progress)
-    epochs, title = build_training(config.train).most_epochs, f"{config.dataset} / {config.recipe}"
+    with display() as shown:
+        problem = load_problem(config, device=where, progress=shown.update)
     logs = _logs(log or [])
-    with training(epochs, title=title) as show:
+    with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as show:
         result, model = run_config(problem.config, problem=problem, callbacks=[show, *logs])
     save_run(folder, problem.config, result, model)
     spreading = None
     if compare:
-        from beltrami.lab.label_spreading import label_spreading
+        from beltrami.lab.label_spreading import spread_labels
 
-        spreading = label_spreading(problem.dataset, problem.split)
-    summary(result, folder=folder, label_spreading=spreading)
+        spreading = spread_labels(problem.dataset, problem.split)
+    print_run(result, folder=folder, label_spreading=spreading)
 
 
 def _logs(paths: Sequence[Path]) -> "list[Callback]":
@@ -150,20 +152,20 @@ def evaluate(
     device: Device = "cpu",
 ) -> None:
     """Evaluate a trained model again and print its accuracy beside the recorded one."""
-    from beltrami.report.terminal import evaluation
+    from beltrami.report.terminal import print_evaluation
     from beltrami.run import evaluate_run
 
     result, val, test = evaluate_run(folder, device=check_device(device))
-    evaluation(result, val_accuracy=val, test_accuracy=test)
+    print_evaluation(result, val_accuracy=val, test_accuracy=test)
 
 
 @app.command()
 def datasets() -> None:
     """List the datasets: their statistics and whether each is on this machine."""
     from beltrami.data import CATALOGUE, available
-    from beltrami.report.terminal import catalogue
+    from beltrami.report.terminal import print_datasets
 
-    catalogue(CATALOGUE, {name: available(name) for name in CATALOGUE})
+    print_datasets(CATALOGUE, {name: available(name) for name in CATALOGUE})
 
 
 app.command()(encode)

@@ -1,4 +1,4 @@
-"""The verb that measures."""
+"""The command ``bench``."""
 
 import sys
 from pathlib import Path
@@ -22,13 +22,13 @@ def bench(
         typer.Option(help="A dataset whose size to measure at; may be given again. All seven by default."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Threads on the CPU; as many as torch likes by default.", metavar="N")
+        int | None, typer.Option(help="Threads on the CPU; torch's own number by default.", metavar="N")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Where to save the table, as JSON.", metavar="FILE")] = None,
 ) -> None:
-    """Measure what training and inference cost, beside PyG's GAT and other rivals in the same process.
+    """Measure what training and inference cost, beside PyG's GAT in the same process.
 
-    Graphs are the real ones where they are at hand, and power-law graphs of the same size otherwise.
+    Graphs are the real ones if their files are available, and power-law graphs of the same size otherwise.
 
     - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
 
@@ -46,9 +46,8 @@ def bench(
     """
     import torch
 
-    from beltrami.lab.bench import SIZES
-    from beltrami.lab.bench import bench as run
-    from beltrami.report.bench import measurements
+    from beltrami.lab.bench import SIZES, run_suite
+    from beltrami.report.terminal import print_measurements
     from beltrami.train import write_atomically
 
     if threads is not None:
@@ -58,7 +57,7 @@ def bench(
     if out is not None:
         check_file(out)
     command = " ".join(("beltrami", *sys.argv[1:]))
-    report = run(suite, device=check_device(device), sizes=size or SIZES, command=command)
-    measurements(report.rows, report.columns, title=f"{report.suite} on {report.device}")
+    report = run_suite(suite, device=check_device(device), sizes=size or SIZES, command=command)
+    print_measurements(report.rows, report.columns, title=f"{report.suite} on {report.device}")
     if out is not None:
         write_atomically(out, report.to_json().encode())

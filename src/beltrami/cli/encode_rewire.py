@@ -46,15 +46,16 @@ def encode(
     - `beltrami train cora --set position.kind=file --set position.path=cora-deepwalk.safetensors`
     """
     from beltrami import precompute
-    from beltrami.report.space import encoded, working
+    from beltrami.report.progress import display
+    from beltrami.report.terminal import print_positions
 
     spec = precompute.position_settings(encoding, seed=seed, settings=settings or [])
     precompute.check_dataset(dataset, component=component)
     where = check_device(device)
     check_file(out)
-    with working(f"{dataset} / {encoding}") as progress:
-        found = precompute.encode(dataset, spec, out, component=component, device=where, progress=progress)
-    encoded(found.positions, seconds=found.seconds, from_cache=found.from_cache, path=out)
+    with display(f"{dataset} / {encoding}") as shown:
+        found = precompute.encode(dataset, spec, out, component=component, device=where, progress=shown.update)
+    print_positions(found.positions, seconds=found.seconds, from_cache=found.from_cache, path=out)
 
 
 def rewire(
@@ -93,14 +94,15 @@ def rewire(
     - `beltrami train cora --set stencil.kind=file --set stencil.path=cora-digl.safetensors --set stencil.loops=0`
     """
     from beltrami import precompute
-    from beltrami.report.space import rewired, working
+    from beltrami.report.progress import display
+    from beltrami.report.terminal import print_rewiring
 
     spec = precompute.stencil_settings(stencil, positions=positions, settings=settings or [])
     precompute.check_dataset(dataset, component=component)
     where = check_device(device)
     check_file(out)
-    with working(f"{dataset} / {stencil}") as progress:
+    with display(f"{dataset} / {stencil}") as shown:
         found = precompute.rewire(
-            dataset, spec, out, positions=positions, component=component, device=where, progress=progress
+            dataset, spec, out, positions=positions, component=component, device=where, progress=shown.update
         )
-    rewired(found.rewiring, seconds=found.seconds, path=out)
+    print_rewiring(found.rewiring, seconds=found.seconds, path=out)

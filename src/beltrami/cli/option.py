@@ -1,13 +1,18 @@
 """Options that several commands share, and their checks."""
 
 import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from beltrami.lab.resources import Resources
+    from beltrami.lab.executor import Executor
+    from beltrami.lab.worker import Worker
 
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
 Component = Annotated[
@@ -33,19 +38,31 @@ def check_device(name: str) -> str:
     return name
 
 
-def share_of(unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str) -> "Resources":
-    """Return the resources of a trial or a batch; the device is checked if this machine is the cluster."""
-    from beltrami.lab.resources import LOCAL, Resources
+def ray_executor(
+    verb: str, worker: "Worker", unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str
+) -> "Executor":
+    """Return an executor on a Ray cluster. ``unit``, a trial or a batch, is what the resources are for."""
+    from beltrami.lab.ray_cluster import LOCAL, Ray, Resources
 
-    share = Resources.asked(unit, device=device, cpus=cpus, gpus=gpus)
+    resources = Resources.requested(unit, device=device, cpus=cpus, gpus=gpus)
     if address == LOCAL:
         check_device(device)
-    return share
+    try:
+        return Ray(worker, resources, address=address)
+    except ImportError as error:
+        raise ValueError(f"`{verb}` needs Ray ({error}): `pip install 'beltrami[tune]'`.") from None
 
 
-def needs_ray(verb: str, error: ImportError) -> ValueError:
-    """Return the error for a missing Ray installation."""
-    return ValueError(f"`{verb}` needs Ray ({error}): `pip install 'beltrami[tune]'`.")
+@contextmanager
+def resumable(done: Callable[[], str]) -> Iterator[None]:
+    """After an interrupt, print what is done and how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        arguments = sys.argv[1:] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
+        command = shlex.join(["beltrami", *arguments])
+        typer.echo(f"beltrami: interrupted with {done()}: go on with `{command}`.", err=True)
+        raise typer.Exit(130) from None
 
 
 def check_folder(folder: Path) -> None:

@@ -1,17 +1,16 @@
-"""The verb that measures the paper's tables again."""
+"""The command ``study``."""
 
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beltrami.cli.option import Device, check_device, check_folder, needs_ray, share_of
+from beltrami.cli.option import Device, check_device, check_folder, ray_executor, resumable
 
 if TYPE_CHECKING:
-    from beltrami.lab.study import Executor, PlannedRun, RecordLog
+    from beltrami.lab.executor import Executor
+    from beltrami.lab.study import PlannedRun, RecordLog
     from beltrami.lab.study.work import Work
 
 NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
@@ -28,14 +27,16 @@ def study(
     methods: Annotated[
         list[str] | None,
         typer.Option(
-            help="Rows of the table, or recipe files, with commas; all that are known by default.", metavar="NAMES"
+            help="Methods of the study, or recipe files, with commas between them; all by default.", metavar="NAMES"
         ),
     ] = None,
     splits: Annotated[int | None, typer.Option(help="Random splits of each dataset.", metavar="N")] = None,
     inits: Annotated[int | None, typer.Option(help="Runs from other seeds on each split.", metavar="N")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting of every row, such as `train.epochs=20`.", metavar="NAME=VALUE"),
+        typer.Option(
+            "--set", help="Change a setting of every method, such as `train.epochs=20`.", metavar="NAME=VALUE"
+        ),
     ] = None,
     device: Device = "cpu",
     together: Annotated[
@@ -45,7 +46,7 @@ def study(
     address: Annotated[
         str | None,
         typer.Option(
-            help="Spread batches over an existing Ray cluster, such as auto; `local` is a Ray on this machine.",
+            help="Run batches on an existing Ray cluster, such as auto; `local` starts Ray on this machine.",
             metavar="ADDR",
         ),
     ] = None,
@@ -54,10 +55,10 @@ def study(
     ] = None,
     gpus_per_batch: Annotated[
         float | None,
-        typer.Option(help="Share of a GPU for a batch, with Ray; 1 by default with `--device cuda`.", metavar="F"),
+        typer.Option(help="GPUs of a batch, with Ray, such as 0.5; 1 by default with `--device cuda`.", metavar="F"),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a results file: what is done is not done again.")
+        bool, typer.Option("--resume", help="Continue a results file: runs that are done are not repeated.")
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the tables of a results file and run nothing.")] = False,
     out: Annotated[Path, typer.Option(help="Folder of the results file, NAME.jsonl.", metavar="DIR")] = Path(
@@ -66,9 +67,9 @@ def study(
 ) -> None:
     """Measure a table or figure of the paper again, with intervals and the paper's figures beside ours.
 
-    Every run leaves one line in the results file as soon as it is over, so that a study that was stopped, in whatever
-    way, goes on with `--resume`. A run that fails leaves its error, and is tried again then. A run that another study
-    in the folder has made already is copied from there.
+    Every run leaves one line in the results file as soon as it ends, so that a study that was stopped, even killed,
+    continues with `--resume`. A run that fails leaves its error, and is repeated then. A run that another study in the
+    folder has made already is copied from there.
 
     - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
 
@@ -78,8 +79,8 @@ def study(
 
     - `steps`: Euler's step size. `solvers`: all of them. `time`: accuracy along the flow.
 
-    With `--address`, or a share of the machine for a batch, several batches run at once, by Ray (`beltrami[tune]`): as
-    many as there is room for, of `--together` runs each. The table is the same; seconds are those of a shared machine.
+    With `--address`, `--cpus-per-batch` or `--gpus-per-batch`, Ray (`beltrami[tune]`) runs as many batches of
+    `--together` runs at once as there is room for. The table is the same; times are those of a shared machine.
 
     Examples:
 
@@ -89,35 +90,22 @@ def study(
 
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
-    from beltrami.lab.study import (
-        STUDIES,
-        Executor,
-        LocalExecutor,
-        RecordLog,
-        plan,
-        read_lines,
-        reuse,
-        study_named,
-        tabulate,
-    )
-    from beltrami.report.study.terminal import studies, tables
+    from beltrami.lab.study import STUDIES, RecordLog, plan, read_records, reuse, study_named, tabulate
+    from beltrami.report.study_terminal import print_studies, print_tables
 
     if name is None:
-        studies(STUDIES)
+        print_studies(STUDIES)
         return
     chosen = study_named(name)
     path = out / f"{name}.jsonl"
     if show:
-        found = read_lines(path)
-        if not found:
+        records = read_records(path)
+        if not records:
             raise ValueError(f"there are no results at {path}: run `beltrami study {name}` first, or set `--out`.")
-        tables(tabulate(chosen, found), path=path)
+        print_tables(tabulate(chosen, records), path=path)
         return
-    if address is None and cpus_per_batch is None and gpus_per_batch is None:
-        place: Executor = LocalExecutor(chosen.work, check_device(device))
-    else:
-        place = _fleet(chosen.work, device, cpus=cpus_per_batch, gpus=gpus_per_batch, address=address or "local")
-    tasks = plan(
+    executor, size = _executor(chosen.work, device, together, address, cpus_per_batch, gpus_per_batch)
+    runs = plan(
         chosen,
         datasets=_names(datasets),
         methods=_names(methods),
@@ -126,49 +114,54 @@ def study(
         settings=settings or [],
     )
     check_folder(out)
-    with RecordLog(path, resume=resume) as ledger:
-        reuse(chosen, tasks, ledger)
-        _carry_out(place, tasks, ledger, together=together)
-        tables(tabulate(chosen, ledger.lines), path=path)
+    with RecordLog(path, resume=resume) as log:
+        reuse(chosen, runs, log)
+        _run(executor, runs, log, batch_size=size)
+        print_tables(tabulate(chosen, log.records), path=path)
 
 
-def _fleet(work: "Work", device: str, *, cpus: float | None, gpus: float | None, address: str) -> "Executor":
-    """The processes of a cluster, where Ray is installed."""
-    share = share_of("batch", device=device, cpus=cpus, gpus=gpus, address=address)
-    try:
-        from beltrami.lab.ray_cluster import Cluster
-        from beltrami.lab.study.ray_executor import RayExecutor
-    except ImportError as error:
-        raise needs_ray("beltrami study --address", error) from None
-    return RayExecutor(work, Cluster(share, address=address))
+def _executor(
+    work: "Work", device: str, together: int | None, address: str | None, cpus: float | None, gpus: float | None
+) -> "tuple[Executor, int]":
+    """Return the executor and the size of its batches."""
+    from beltrami.lab.study import BatchWorker, batch_size, local_executor
+
+    if address is None and cpus is None and gpus is None:
+        return local_executor(
+            work, device=device, size=batch_size(work, device=check_device(device), together=together)
+        )
+    if work.exclusive:
+        raise ValueError(
+            "times are measured without other work on the machine: leave out `--address`, `--cpus-per-batch` and "
+            "`--gpus-per-batch`."
+        )
+    worker, where = BatchWorker(work, device), address or "local"
+    executor = ray_executor(
+        "beltrami study --address", worker, "batch", device=device, cpus=cpus, gpus=gpus, address=where
+    )
+    return executor, batch_size(work, device=device, together=together)
 
 
-def _carry_out(place: "Executor", tasks: "list[PlannedRun]", ledger: "RecordLog", *, together: int | None) -> None:
-    """Do what is not done; one who interrupts is told how to go on."""
+def _run(executor: "Executor", runs: "list[PlannedRun]", log: "RecordLog", *, batch_size: int) -> None:
+    """Make the runs that are not done."""
     from beltrami.data import load
     from beltrami.lab.study import pending, run_study
-    from beltrami.report.study.watch import watching
-    from beltrami.report.terminal import downloading
+    from beltrami.report.progress import counting, display
+    from beltrami.report.study_terminal import describe_run
 
-    todo = pending(tasks, ledger)
+    todo = pending(runs, log)
     if not todo:
         return
-    with downloading() as progress:
-        for dataset in dict.fromkeys(task.config.dataset for task in todo):
-            load(dataset, progress=progress)  # what is not at hand is missed now, not after hours
-    try:
-        with place, watching(len(todo), name=ledger.path.stem) as watch:
-            run_study(place, todo, ledger, together=together, watch=watch)
-    except KeyboardInterrupt:
-        ledger.read_again()
-        left = len(pending(tasks, ledger))
-        command = shlex.join(["beltrami", *sys.argv[1:], *([] if "--resume" in sys.argv else ["--resume"])])
-        typer.echo(
-            f"beltrami: interrupted with {len(tasks) - left} of {len(tasks)} runs in {ledger.path}: go on with "
-            f"`{command}`.",
-            err=True,
-        )
-        raise typer.Exit(130) from None
+    with display() as shown:
+        for dataset in dict.fromkeys(run.config.dataset for run in todo):
+            load(dataset, progress=shown.update)  # missing files are an error now, not after hours
+
+    def done() -> str:
+        log.reread()
+        return f"{len(runs) - len(pending(runs, log))} of {len(runs)} runs in {log.path}"
+
+    with resumable(done), executor, counting(len(todo), title=log.path.stem, describe=describe_run) as watch:
+        run_study(executor, todo, log, batch_size=batch_size, watch=watch)
 
 
 def _names(given: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The verb `zoo`."""
+"""The command ``zoo``."""
 
 
 def zoo() -> None:
@@ -7,6 +7,6 @@ def zoo() -> None:
     `beltrami train cora --recipe gat-flow` trains the second row, and so on by the names of the last column.
     """
     from beltrami.model.zoo import TABLE
-    from beltrami.report.zoo import table
+    from beltrami.report.terminal import print_zoo
 
-    table(TABLE)
+    print_zoo(TABLE)

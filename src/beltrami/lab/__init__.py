@@ -1,1 +1,1 @@
-"""Studies, tuning and benchmarks: what the library itself does not need."""
+"""The laboratory: studies, tuning and benchmarks. The library does not need it."""

@@ -1,75 +1,183 @@
-"""Cluster: Ray as the place where trials and batches run, here or on other machines. Importing it imports Ray."""
+"""Ray: jobs on a Ray cluster, an existing one or one on this machine."""
 
 import logging
+import math
 import os
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
-from pathlib import Path
-from types import TracebackType
-from typing import Any
-
-import ray
+from dataclasses import dataclass
+from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
-from beltrami.lab.resources import LOCAL, Resources
+from beltrami.lab.executor import Remote
+from beltrami.lab.worker import Died, Finished, JobReport, Worker, WorkerEnvironment, WorkerProcess
 
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}  # nothing is told to anybody
-STORE = 100 * 2**20  # bytes of shared memory: what is told is small
-PATIENCE = 5.0  # seconds for a cluster to answer
-LONGEST = 24  # characters of a temporary folder under which Ray's sockets still find room
+LOCAL = "local"
+"""The address of a Ray cluster that is started on this machine and ends with the block."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}
+STORE = 100 * 2**20  # bytes of shared memory: messages are small
+TIMEOUT = 5.0  # seconds for a cluster to answer
+LONGEST = 24  # characters of a temporary folder that leave room for Ray's socket names
+ROUNDING = 1e-9  # of quotients of decimal fractions
 
 
-class Cluster:
-    """Ray, from the beginning of a block to its end: then none of its processes and files on this machine lives on,
-    and what is under way on others is given up.
+@dataclass(frozen=True)
+class Resources:
+    """CPUs and GPUs that a job reserves on a cluster.
 
     Args:
-        share: what each piece of work gets of it.
-        address: of an existing cluster, such as ``auto``, or ``LOCAL``. On a cluster the library and the data are
-            needed on every machine, in the same places.
+        unit: ``trial`` or ``batch``, as in the names of the options.
+        device: ``cpu`` or ``cuda``.
+        cpus: cores of a job, which are also its threads.
+        gpus: GPUs of a job; 0.25 puts four jobs on each GPU.
     """
 
-    def __init__(self, share: Resources, *, address: str = LOCAL) -> None:
-        self.share, self.address = share, address
+    unit: str
+    device: str
+    cpus: float
+    gpus: float
 
-    def __enter__(self) -> "Cluster":
+    def __post_init__(self) -> None:
+        if self.device not in ("cpu", "cuda"):
+            raise ValueError(
+                f"`--device` of a {self.unit} is cpu or cuda, and Ray chooses which GPU; got {self.device!r}."
+            )
+        if self.cpus <= 0 or self.gpus < 0:
+            raise ValueError(
+                f"a {self.unit} needs `--cpus-per-{self.unit}` above 0 and `--gpus-per-{self.unit}` of at least 0; got "
+                f"{self.cpus:g}, {self.gpus:g}."
+            )
+        if (self.device == "cuda") != (self.gpus > 0):
+            raise ValueError(
+                f"`--gpus-per-{self.unit} {self.gpus:g}` and `--device {self.device}` contradict each other: change "
+                "one."
+            )
+
+    @staticmethod
+    def requested(unit: str, *, device: str, cpus: float | None, gpus: float | None) -> "Resources":
+        """Return the resources of a job: by default one core, and one GPU if the device is ``cuda``."""
+        return Resources(unit, device, 1.0 if cpus is None else cpus, float(device == "cuda") if gpus is None else gpus)
+
+    @property
+    def threads(self) -> int:
+        return max(1, int(self.cpus))
+
+    def jobs_on(self, machine: Mapping[str, float]) -> int:
+        """Return how many jobs a machine can run at once; a fraction of a GPU is a fraction of a single one."""
+        by_cpu = math.floor(machine.get("CPU", 0) / self.cpus + ROUNDING)
+        if self.gpus == 0:
+            return by_cpu
+        gpus = machine.get("GPU", 0)
+        if self.gpus < 1:
+            return min(by_cpu, int(gpus) * math.floor(1 / self.gpus + ROUNDING))
+        return min(by_cpu, math.floor(gpus / self.gpus + ROUNDING))
+
+    def check(self, machines: Sequence[Mapping[str, float]]) -> None:
+        """Refuse resources that no machine has: Ray would wait for them for ever."""
+        for kind, wanted in (("CPU", self.cpus), ("GPU", self.gpus)):
+            most = max((machine.get(kind, 0) for machine in machines), default=0)
+            if wanted > most:
+                raise ValueError(
+                    f"`--{kind.lower()}s-per-{self.unit}` asks for {wanted:g}, but no machine of Ray has more than "
+                    f"{most:g} {kind}s."
+                )
+        if not any(map(self.jobs_on, machines)):
+            raise ValueError(f"no machine of Ray has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a {self.unit}.")
+
+
+class Ray(Remote):
+    """As many jobs at once as the machines of a Ray cluster have room for. Creating it imports Ray.
+
+    A job whose machine is lost has died; machines that join the cluster are used. When the block is left, the cluster's
+    processes and files on this machine are gone, and jobs on other machines are abandoned.
+
+    Args:
+        worker: runs the jobs.
+        resources: of each job.
+        address: of an existing cluster, such as ``auto``, or ``LOCAL``. Every machine of a cluster needs the library
+            and the data in the same folders as here.
+    """
+
+    def __init__(self, worker: Worker, resources: Resources, *, address: str = LOCAL) -> None:
+        import ray
+
+        super().__init__()
+        self.worker, self.resources, self.address = worker, resources, address
+        self._ray = ray
+
+    def __enter__(self) -> Self:
         os.environ.update(QUIET)
         logging.getLogger("ray").setLevel(logging.CRITICAL)
-        place = tempfile.gettempdir() if len(tempfile.gettempdir()) <= LONGEST else "/tmp"
+        parent = tempfile.gettempdir() if len(tempfile.gettempdir()) <= LONGEST else "/tmp"
         with ExitStack() as stack:
-            stack.enter_context(redirect_stdout(sys.stderr))  # Ray tells there of processes that died
-            self.folder = Path(tempfile.mkdtemp(prefix="beltrami-", dir=place))
-            stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            stack.callback(ray.shutdown)
-            self._start()
-            self.share.check(self._machines())
+            stack.enter_context(redirect_stdout(sys.stderr))  # Ray prints there about processes that died
+            folder = tempfile.mkdtemp(prefix="beltrami-", dir=parent)
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            stack.callback(self._ray.shutdown)
+            self._connect(folder)
+            self.resources.check(self._machines())
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.abandon()
         self._stack.close()
 
-    def room(self) -> int:
-        """How many pieces of work the machines that are there now can do at once."""
-        return sum(map(self.share.times_in, self._machines()))
+    def capacity(self) -> int:
+        return sum(map(self.resources.jobs_on, self._machines()))
+
+    def start_process(self) -> Any:
+        options = {"num_cpus": self.resources.cpus, "num_gpus": self.resources.gpus}
+        actor = self._ray.remote(WorkerProcess).options(**options, max_restarts=0, max_task_retries=0)
+        return actor.remote(self.worker, WorkerEnvironment(self.resources.threads))
+
+    def end_process(self, process: Any) -> None:
+        self._ray.kill(process)
+
+    def call(self, process: Any, method: str, *arguments: Any) -> Any:
+        return getattr(process, method).remote(*arguments)
+
+    def first_done(self, futures: Sequence[Any]) -> Any:
+        while self._idle:  # there are no jobs left for them, and other users may wait for their resources
+            self.end_process(self._idle.pop())
+        (future,), _ = self._ray.wait(futures, num_returns=1)
+        return future
+
+    def result(self, future: Any) -> JobReport | Finished | Died:
+        from ray.exceptions import RayActorError, RayError, RayTaskError
+
+        try:
+            message: JobReport | Finished = self._ray.get(future)
+        except RayTaskError as error:  # of the worker, not of its process
+            raise error.cause from None
+        except RayActorError as error:
+            if error.actor_init_failed:
+                why = str(error).strip().splitlines()[-1]
+                raise DataError(
+                    f"a machine of the cluster cannot run jobs ({why}): install the same library there."
+                ) from error
+            return Died()
+        except RayError:
+            return Died()
+        return message
 
     def _machines(self) -> list[Mapping[str, float]]:
-        """What each machine holds, in use or not."""
-        return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        """Return the resources of each machine, reserved or not."""
+        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
-    def _start(self) -> None:
+    def _connect(self, folder: str) -> None:
         common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if self.address == LOCAL:
-            own = {"include_dashboard": False, "object_store_memory": STORE, "_temp_dir": str(self.folder / "ray")}
-            ray.init(address=LOCAL, **own, **common)
+            own = {"include_dashboard": False, "object_store_memory": STORE, "_temp_dir": os.path.join(folder, "ray")}
+            self._ray.init(address=LOCAL, **own, **common)
             return
         try:
-            _knock(self.address)
-            ray.init(address=self.address, **common)
+            _check_port(self.address)
+            self._ray.init(address=self.address, **common)
         except (OSError, RuntimeError, ValueError) as error:
             raise DataError(
                 f"no Ray cluster answers at {self.address!r} ({in_words(error)[:200]}): check `--address`, and "
@@ -77,8 +185,8 @@ class Cluster:
             ) from error
 
 
-def _knock(address: str) -> None:
-    """Miss a cluster that is not there now: Ray itself takes minutes for it."""
+def _check_port(address: str) -> None:
+    """Fail at once if nothing listens at an address; Ray itself would take minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT).close()

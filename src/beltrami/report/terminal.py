@@ -1,88 +1,59 @@
-"""What a person sees in a terminal: progress while training, and the tables after it."""
+"""Results in a terminal: runs, datasets, positions, rewired graphs, benchmarks and Table 1."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from torch import Tensor
 
 from beltrami.data import Availability, Facts
+from beltrami.graph.statistics import Rewiring, Statistics
+from beltrami.model.zoo import ZooEntry
 from beltrami.result import RunResult
-from beltrami.train import Epoch
+
+LABELS = ("size", "operation", "edges")  # names that tell the measurements of a suite apart
+ZOO = ("network", "evolution", "diffusivity", "graph", "discretisation", "recipe")
+UNWRAPPED = ("network", "diffusivity", "recipe")  # columns of the zoo that stay on one line
 
 
-@contextmanager
-def training(epochs: int, *, title: str) -> Iterator[Callable[[Epoch], None]]:
-    """A live bar with the loss, the validation accuracy and the evaluations of f; silent where nobody watches."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed:>4.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=epochs, state="")
-
-        def show(epoch: Epoch) -> None:
-            (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
-            state = (
-                f"loss {loss:.3f}  val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} "
-                f"at t = {best.time:.2f}  f {epoch.evaluations}"
-            )
-            bar.update(task, completed=epoch.number, state=state)
-
-        yield show
-
-
-@contextmanager
-def downloading() -> Iterator[Callable[[str, int, int | None], None]]:
-    """A bar for each file that has to be fetched; nothing when none has, and silent where nobody watches."""
-    columns = (TextColumn("[bold]{task.description}"), BarColumn(bar_width=24), DownloadColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        tasks: dict[str, object] = {}
-
-        def show(name: str, done: int, total: int | None) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=total)
-            bar.update(tasks[name], completed=done, total=total)  # type: ignore[arg-type]
-
-        yield show
-
-
-def summary(result: RunResult, *, folder: Path, label_spreading: Mapping[str, float] | None = None) -> None:
-    """The outcome of a run, the accuracy first, and how many configurations were tried for it where that is known."""
+def print_run(result: RunResult, *, folder: Path, label_spreading: Mapping[str, float] | None = None) -> None:
+    """Print the result of a run, the accuracy first."""
     console = Console(highlight=False)
-    console.print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
+    console.print(_accuracy(result.test_accuracy, result.val_accuracy))
     for kernel, accuracy in (label_spreading or {}).items():
         console.print(f"LabelSpreading {accuracy:.2f}%  (scikit-learn, {kernel} kernel, same split)")
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    effort = {} if result.tried is None else {"configurations tried": f"{result.tried:,}, on validation"}
-    for name, value in (_facts(result) | effort).items():
-        table.add_row(f"[dim]{name}[/]", value)
-    console.print(table)
+    split, forward, backward = result.split, result.evaluations["forward"], result.evaluations["backward"]
+    time = f"{result.best_time:.3g}, by validation" if result.best_time else "none"
+    facts = {
+        "dataset": f"{result.dataset}, split {split['protocol']} {split['seed']} ({split['hash']})",
+        "terminal time": f"{time}, at epoch {result.best_epoch} of {result.epochs}",
+        "attention spread": f"{result.attention_spread:.3f}",
+        "evaluations of f": f"{forward:,} forward, {backward:,} backward",
+        "parameters": f"{result.parameters:,}",
+        "training time": f"{result.train_seconds:.1f} s on {result.device}",
+    }
+    if result.tried is not None:
+        facts["configurations tried"] = f"{result.tried:,}, on validation"
+    _print_facts(console, facts)
     console.print(f"[dim]saved in[/] {folder}")
 
 
-def evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) -> None:
-    """Today's accuracy of a saved run, and whether it is the recorded one."""
+def print_evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) -> None:
+    """Print today's accuracy of a saved run, and whether it equals the recorded one."""
     console = Console(highlight=False)
-    console.print(f"[bold]test accuracy {test_accuracy:.2f}%[/]  (validation {val_accuracy:.2f}%)")
+    console.print(_accuracy(test_accuracy, val_accuracy))
     same = (val_accuracy, test_accuracy) == (result.val_accuracy, result.test_accuracy)
     recorded = f"test {result.test_accuracy:.2f}%, validation {result.val_accuracy:.2f}%"
     console.print("as recorded" if same else f"[yellow]recorded: {recorded}, on {result.device}[/]")
 
 
-def catalogue(facts: Mapping[str, Facts], places: Mapping[str, Availability]) -> None:
-    """The datasets, one a row."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("dataset", "nodes", "edges", "features", "classes", "at hand"):
-        table.add_column(name, justify="left" if name in ("dataset", "at hand") else "right")
+def print_datasets(facts: Mapping[str, Facts], places: Mapping[str, Availability]) -> None:
+    """Print the datasets, one per row."""
+    table = _table(("dataset", "nodes", "edges", "features", "classes", "at hand"), left=("dataset", "at hand"))
     for name, fact in facts.items():
         numbers = (f"{value:,}" for value in (fact.nodes, fact.edges, fact.features, fact.classes))
         table.add_row(name, *numbers, places[name].value)
@@ -91,14 +62,101 @@ def catalogue(facts: Mapping[str, Facts], places: Mapping[str, Availability]) ->
     console.print("[dim]largest component, undirected edges; BELTRAMI_DATA names a folder that has the files[/]")
 
 
-def _facts(result: RunResult) -> dict[str, str]:
-    split = result.split
-    chosen = f"{result.best_time:.3g}, by validation" if result.best_time else "none"
-    return {
-        "dataset": f"{result.dataset}, split {split['protocol']} {split['seed']} ({split['hash']})",
-        "terminal time": f"{chosen}, at epoch {result.best_epoch} of {result.epochs}",
-        "attention spread": f"{result.attention_spread:.3f}",
-        "evaluations of f": f"{result.evaluations['forward']:,} forward, {result.evaluations['backward']:,} backward",
-        "parameters": f"{result.parameters:,}",
-        "training time": f"{result.train_seconds:.1f} s on {result.device}",
+def print_positions(positions: Tensor, *, seconds: float, from_cache: bool, path: Path) -> None:
+    """Print the shape and density of positions, and where they come from."""
+    rows, columns = positions.shape
+    nonzero = int(torch.count_nonzero(positions.values() if positions.is_sparse else positions))
+    facts = {
+        "positions": f"{rows:,} x {columns:,}, {'sparse' if positions.is_sparse else 'dense'}",
+        "density": f"{nonzero / max(1, rows * columns):.4f}",
+        "time": f"{seconds:.1f} s, {'from the cache' if from_cache else 'computed'}",
     }
+    console = Console(highlight=False)
+    _print_facts(console, facts)
+    console.print(f"[dim]saved in[/] {path}")
+
+
+def print_rewiring(rewiring: Rewiring, *, seconds: float, path: Path) -> None:
+    """Print the statistics of both graphs side by side, then their overlap."""
+    table = _table(("", "before", "after"), left=("",))
+    before, after = _statistics(rewiring.before), _statistics(rewiring.after)
+    before["label homophily"] = _percentage(rewiring.homophily_before)
+    after["label homophily"] = _percentage(rewiring.homophily_after)
+    for name, value in before.items():
+        table.add_row(f"[dim]{name}[/]", value, after[name])
+    console = Console(highlight=False)
+    console.print(table)
+    kept, known = _percentage(rewiring.overlap.kept), _percentage(rewiring.overlap.known)
+    console.print(f"{kept} of the old edges are kept; {known} of the new ones are old")
+    console.print(f"[dim]made in[/] {seconds:.1f} s[dim], saved in[/] {path}")
+
+
+def print_measurements(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str) -> None:
+    """Print a column for each measurement and a line for each quantity; seconds as milliseconds."""
+    labels = [name for name in LABELS if any(name in row for row in rows)]
+    labels = labels[:2] if labels[:1] == ["size"] and "operation" in labels else labels[:1]
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
+    table.add_column("")
+    for row in rows:
+        table.add_column("\n".join(_number(name, row.get(name)) for name in labels), justify="right", no_wrap=True)
+    for name in columns:
+        if name not in labels:
+            label = f"{name.removesuffix('_s')} (ms)" if name.endswith("_s") else name.replace("_", " ")
+            table.add_row(f"[dim]{label}[/]", *(_number(name, row.get(name)) for row in rows))
+    Console(highlight=False).print(table)
+
+
+def print_zoo(entries: Sequence[ZooEntry]) -> None:
+    """Print the paper's Table 1, a network per row."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ZOO:
+        table.add_column(name, no_wrap=name in UNWRAPPED)
+    for entry in entries:
+        table.add_row(entry.method, entry.evolution, entry.diffusivity, entry.graph, entry.discretisation, entry.recipe)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("[dim]train one with[/] beltrami train cora --recipe NAME [dim]of the last column[/]")
+
+
+def _accuracy(test: float, val: float) -> str:
+    return f"[bold]test accuracy {test:.2f}%[/]  (validation {val:.2f}%)"
+
+
+def _print_facts(console: Console, facts: Mapping[str, str]) -> None:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in facts.items():
+        table.add_row(f"[dim]{name}[/]", value)
+    console.print(table)
+
+
+def _table(names: Iterable[str], *, left: Sequence[str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name, justify="left" if name in left else "right")
+    return table
+
+
+def _statistics(graph: Statistics) -> dict[str, str]:
+    return {
+        "nodes": f"{graph.nodes:,}",
+        "directed edges": f"{graph.edges:,}",
+        "self-loops": f"{graph.loops:,}",
+        "mean degree": f"{graph.mean_degree:.2f}",
+        "smallest degree": f"{graph.min_degree:,}",
+        "largest degree": f"{graph.max_degree:,}",
+        "components": f"{graph.components:,}",
+    }
+
+
+def _percentage(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.1f}%"
+
+
+def _number(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name.endswith("_s"):
+        return f"{1e3 * value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

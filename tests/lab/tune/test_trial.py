@@ -1,8 +1,9 @@
-"""A trial is what single runs are, judged by validation alone, and ends when it is told to."""
+"""A trial is the mean of its runs, scored by validation alone, and can be stopped after any epoch."""
 
 from dataclasses import replace
 from importlib import import_module
 from statistics import mean
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from torch import Tensor
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.lab.study import Sampling
-from beltrami.lab.tune import Progress, Trial, attempt
+from beltrami.lab.study.definition import Sampling
+from beltrami.lab.tune import Trial, TrialProgress, train_trial
 from beltrami.lab.tune.trial import HIDDEN, without_test_labels
 from beltrami.run import Problem, run_config
+from beltrami.train import Epoch, ValidationScore
 
 SHORT = [
     "train.epochs=4",
@@ -30,21 +32,20 @@ CONFIG = override(load_recipe("blend", "digits"), SHORT)
 MODULE = import_module("beltrami.lab.tune.trial")
 
 
-def reports(trial: Trial) -> list[Progress]:
-    heard: list[Progress] = []
-    attempt(trial, heard.append)
-    return heard
+def reports(trial: Trial) -> list[TrialProgress]:
+    return list(train_trial(trial))
 
 
+@pytest.mark.slow
 def test_a_trial_is_the_mean_of_its_runs() -> None:
     trial = Trial(0, CONFIG, Sampling("shchur", 2, 1))
     epochs: list[list[float]] = []
     found = []
     for config in trial.configs():
         assert config.seed == config.data.split_seed
-        best: list[float] = []
-        result, _ = run_config(config, on_epoch=lambda epoch, best=best: best.append(100 * epoch.best[0].accuracy))  # type: ignore[misc]
-        epochs.append(best)
+        log: list[Epoch] = []
+        result, _ = run_config(config, callbacks=[log.append])
+        epochs.append([100 * epoch.best[0].accuracy for epoch in log])
         found.append(result.val_accuracy)
     *during, last = reports(trial)
     assert [progress.epochs for progress in during] == [1, 2, 3, 4]
@@ -55,6 +56,7 @@ def test_a_trial_is_the_mean_of_its_runs() -> None:
     assert last.seconds > 0
 
 
+@pytest.mark.slow
 def test_trials_are_repeatable_and_leave_the_callers_random_state_alone() -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
@@ -63,6 +65,7 @@ def test_trials_are_repeatable_and_leave_the_callers_random_state_alone() -> Non
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_poisoned_test_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = Trial(0, CONFIG, Sampling("shchur", 2, 1))
     clean = reports(trial)
@@ -84,15 +87,15 @@ def test_poisoned_test_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert [(each.by_epoch, each.final) for each in dirty] == [(each.by_epoch, each.final) for each in clean]
 
 
-def test_what_training_sees_holds_no_label_of_a_test_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_gets_no_label_of_a_test_node(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Tensor, Split]] = []
-    fit = MODULE.fit
+    start_fit = MODULE.start_fit
 
     def watched(model: Any, inputs: Any, y: Tensor, split: Split, *rest: Any, **named: Any) -> Any:
         seen.append((y, split))
-        return fit(model, inputs, y, split, *rest, **named)
+        return start_fit(model, inputs, y, split, *rest, **named)
 
-    monkeypatch.setattr(MODULE, "fit", watched)
+    monkeypatch.setattr(MODULE, "start_fit", watched)
     reports(Trial(0, CONFIG, Sampling("shchur", 2, 1)))
     assert len(seen) == 2
     for y, split in seen:
@@ -106,25 +109,48 @@ def test_hidden_labels_are_all_but_those_of_training_and_validation() -> None:
     assert without_test_labels(torch.tensor([4, 5, 6, 7]), split).tolist() == [4, 5, HIDDEN, HIDDEN]
 
 
-def test_a_trial_ends_at_the_epoch_where_it_is_told_to() -> None:
-    heard: list[int] = []
+def test_a_trial_can_be_stopped_after_any_epoch() -> None:
+    trial = train_trial(Trial(0, override(CONFIG, ["train.epochs=100000"]), Sampling("shchur", 2, 1)))
+    assert [next(trial).epochs, next(trial).epochs] == [1, 2]
+    trial.close()
+    with pytest.raises(StopIteration):
+        next(trial)
 
-    def stop(progress: Progress) -> None:
-        heard.append(progress.epochs)
-        if progress.epochs == 2:
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        attempt(Trial(0, override(CONFIG, ["train.epochs=100000"]), Sampling("shchur", 2, 1)), stop)
-    assert heard == [1, 2]
+def test_a_run_that_ends_early_counts_with_its_best_until_the_others_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epochs are taken in turns; after its end a run counts with its final score."""
+    order: list[str] = []
+
+    class Scripted:
+        def __init__(self, name: str, scores: list[float]) -> None:
+            self.name, self.scores = name, iter(scores)
+            self.result = SimpleNamespace(best=ValidationScore(scores[-1] + 0.5, 0.0, 1.0))
+
+        def __next__(self) -> Any:
+            score = next(self.scores)
+            order.append(self.name)
+            return SimpleNamespace(best=ValidationScore(score, 0.0, 1.0))
+
+        def stop(self) -> None:
+            order.append(f"{self.name} stopped")
+
+    fits = iter([Scripted("a", [0.1, 0.2]), Scripted("b", [0.3, 0.4, 0.5])])
+    monkeypatch.setattr(MODULE, "load_problem", lambda *_, **__: None)
+    monkeypatch.setattr(MODULE, "on_split", lambda *_: None)
+    monkeypatch.setattr(MODULE, "_start", lambda *_: next(fits))
+    *during, last = reports(Trial(0, CONFIG, Sampling("shchur", 2, 1)))
+    assert order == ["a", "b", "a", "b", "b", "a stopped", "b stopped"]
+    assert during[-1].by_epoch == pytest.approx((20.0, 30.0, 60.0))
+    assert last.final == pytest.approx(85.0)
 
 
 def test_a_trial_that_diverges_raises() -> None:
     config = override(CONFIG, ["train.lr=1e20"])
     with pytest.raises(SolverError, match=r"not finite|became (nan|inf|NaN)"):
-        attempt(Trial(0, config, Sampling("shchur", 1, 1)), lambda progress: None)
+        reports(Trial(0, config, Sampling("shchur", 1, 1)))
 
 
-def test_progress_speaks_of_the_best_so_far() -> None:
-    assert Progress().validation is None
-    assert (Progress((70.0, 80.0)).validation, Progress((70.0, 80.0), 1.0, 81.0).validation) == (80.0, 81.0)
+def test_validation_of_a_trial_is_the_best_so_far() -> None:
+    assert TrialProgress().validation is None
+    assert TrialProgress((70.0, 80.0)).validation == 80.0
+    assert TrialProgress((70.0, 80.0), 1.0, 81.0).validation == 81.0

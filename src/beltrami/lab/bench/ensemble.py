@@ -1,7 +1,7 @@
-"""Ensemble: many seeds trained together, against the same one after the other."""
+"""The suite ``ensemble``: many seeds trained together, against the same seeds one after the other."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -10,68 +10,110 @@ import torch
 from beltrami.config import RunConfig
 from beltrami.config.build import build_training
 from beltrami.data import Split
+from beltrami.lab.bench.measure import Measurement
 from beltrami.lab.bench.problem import BenchProblem
-from beltrami.lab.bench.report import Measurement
+from beltrami.lab.executor import Executor, Processes
+from beltrami.lab.worker import Died, Finished, OnEpoch
 from beltrami.model import BLEND, Inputs
 from beltrami.train import Training, fit, fit_many, seeded
 
 RUNS = {"cuda": 100, "cpu": 8}
-ALONE = {"cuda": 3, "cpu": 1}  # how many are trained one after the other, to know what all would take
+ALONE = {"cuda": 3, "cpu": 1}  # runs one after the other, from which the time of all is estimated
 EPOCHS = {"cuda": 50, "cpu": 20}
-TURNS = 3  # on a CPU, of runs together and alone: other work on the machine then slows both
-SMALL = ("cora",)  # a hundred of the larger ones are more than a machine holds
+ROUNDS = 3  # on a CPU, together and alone in turns: other work on the machine then slows down both
+SMALL = ("cora",)  # a hundred models of larger sizes do not fit into memory
+
+FitAll = Callable[[list[BLEND], Inputs, torch.Tensor, list[Split], Training], object]
 
 
 def ensemble(device: str, sizes: Sequence[str]) -> list[Measurement]:
-    """Seconds of a run, validation included, made together or alone."""
+    """Measure the seconds per run, validation included, together and alone."""
     rows = []
     for size in [size for size in sizes if size in SMALL] or SMALL:
-        case, kind = BenchProblem.load(size, device=device), device.split(":")[0]
-        config = replace(case.config, train=replace(case.config.train, epochs=EPOCHS[kind], patience=10**6))
-        row: Measurement = {"size": size, "origin": case.origin, "runs": RUNS[kind], "epochs": EPOCHS[kind]}
-        rows.append(row | (_by_processes(case, config) if kind == "cpu" else _by_launches(case, config)))
+        problem, kind = BenchProblem.load(size, device=device), device.split(":")[0]
+        config = replace(problem.config, train=replace(problem.config.train, epochs=EPOCHS[kind], patience=10**6))
+        row: Measurement = {"size": size, "origin": problem.origin, "runs": RUNS[kind], "epochs": EPOCHS[kind]}
+        rows.append(row | (_on_cpu(problem, config) if kind == "cpu" else _on_gpu(problem, config)))
     return rows
 
 
-def _by_launches(case: BenchProblem, config: RunConfig) -> Measurement:
-    """One program on a GPU, beside runs alone, recorded and not."""
-    together = _seconds(case, config, RUNS["cuda"], fit_many)
+def _on_gpu(problem: BenchProblem, config: RunConfig) -> Measurement:
+    """Measure runs as one program, beside single runs with and without a CUDA graph."""
+    together = _seconds(problem, config, range(RUNS["cuda"]), fit_many)
     row: Measurement = {"together_s_per_run": together}
     for name, record in (("alone", None), ("alone_eager", False)):
-        alone = _seconds(case, config, ALONE["cuda"], _fit_each, record=record)
+        alone = _seconds(problem, config, range(ALONE["cuda"]), _fit_each, record=record)
         row |= {f"{name}_s_per_run": alone, f"{name}_ratio": round(alone / together, 2)}
     return row
 
 
-def _by_processes(case: BenchProblem, config: RunConfig) -> Measurement:
-    """One program on a CPU, beside runs one after the other. Medians."""
-    turns = [
-        (_seconds(case, config, RUNS["cpu"], fit_many), _seconds(case, config, ALONE["cpu"], _fit_each))
-        for _ in range(TURNS)
-    ]
-    together, alone = (median(taken) for taken in zip(*turns, strict=True))
+def _on_cpu(problem: BenchProblem, config: RunConfig) -> Measurement:
+    """Measure runs in processes of one thread on all cores, beside single runs on as many threads.
+
+    ``alone_ratio`` leaves out the start of the processes; ``hundred_ratio`` is of a hundred runs with it. Medians.
+    """
+    size, start = torch.get_num_threads(), time.perf_counter()
+    with Processes(EnsembleWorker(problem.name), size) as executor:
+        _run_all(executor, replace(config, train=replace(config.train, epochs=1)), runs=size)
+        started = time.perf_counter() - start
+        rounds = []
+        for _ in range(ROUNDS):
+            start = time.perf_counter()
+            _run_all(executor, config, runs=RUNS["cpu"])
+            together = (time.perf_counter() - start) / RUNS["cpu"]
+            rounds.append((together, _seconds(problem, config, range(ALONE["cpu"]), _fit_each)))
+    together, alone = (median(taken) for taken in zip(*rounds, strict=True))
     return {
+        "processes": size,
+        "start_s": started,
         "together_s_per_run": together,
         "alone_s_per_run": alone,
-        "alone_ratio": round(median(alone / together for together, alone in turns), 2),
+        "alone_ratio": round(median(alone / together for together, alone in rounds), 2),
+        "hundred_ratio": round(100 * alone / (started + 100 * together), 2),
     }
 
 
-Together = Callable[[list[BLEND], Inputs, torch.Tensor, list[Split], Training], object]
+class EnsembleWorker:
+    """Trains pairs of seeds as one program each, on a problem that it loads once."""
+
+    def __init__(self, size: str) -> None:
+        self.size = size
+        self._problem: BenchProblem | None = None
+
+    def run(self, job: tuple[RunConfig, range], on_epoch: OnEpoch) -> Generator[Finished, None, None]:
+        self._problem = self._problem or BenchProblem.load(self.size, device="cpu")
+        yield Finished(_seconds(self._problem, *job, fit_many, warm_up=False))
+
+
+def _run_all(executor: Executor, config: RunConfig, *, runs: int) -> None:
+    """Train runs on the executor, in jobs of two, or of one if there are not enough for all processes."""
+    width = 2 if runs >= 2 * torch.get_num_threads() else 1
+    waiting = [range(first, min(first + width, runs)) for first in range(0, runs, width)]
+    while waiting or executor.busy:
+        while waiting and executor.has_room:
+            executor.submit((config, waiting.pop(0)))
+        if isinstance(executor.wait(lambda job, value: True, lambda number, going: None)[1], Died):
+            raise RuntimeError("a process of the ensemble died: the machine may be short of memory.")
 
 
 def _seconds(
-    case: BenchProblem, config: RunConfig, runs: int, train: Together, *, record: bool | None = None, warm: bool = True
+    problem: BenchProblem,
+    config: RunConfig,
+    seeds: range,
+    fit_all: FitAll,
+    *,
+    record: bool | None = None,
+    warm_up: bool = True,
 ) -> float:
-    """Of one run, the mean over ``runs``; to warm up, a first, short one is made that does not count."""
+    """Return the seconds per run; a short training comes first to warm up."""
     training = replace(build_training(config.train), cuda_graph=record)
-    for attempt in (replace(training, epochs=2), training) if warm else (training,):
-        made = [_fresh(case, config, seed) for seed in range(runs)]
-        splits = [_split(case, seed) for seed in range(runs)]
+    for chosen in (replace(training, epochs=2), training) if warm_up else (training,):
+        models, inputs = zip(*(fresh_model(problem, config, seed) for seed in seeds), strict=True)
+        splits = [random_split(problem, seed) for seed in seeds]
         start = time.perf_counter()
-        train([model for model, _ in made], made[0][1], case.dataset.y, splits, attempt)
+        fit_all(list(models), inputs[0], problem.dataset.y, splits, chosen)
         taken = time.perf_counter() - start
-    return taken / runs
+    return taken / len(seeds)
 
 
 def _fit_each(models: list[BLEND], inputs: Inputs, y: torch.Tensor, splits: list[Split], training: Training) -> None:
@@ -79,15 +121,18 @@ def _fit_each(models: list[BLEND], inputs: Inputs, y: torch.Tensor, splits: list
         fit(model, inputs, y, split, training)
 
 
-def _fresh(case: BenchProblem, config: RunConfig, seed: int) -> tuple[BLEND, Inputs]:
-    model, inputs = case.model(config)
+def fresh_model(problem: BenchProblem, config: RunConfig, seed: int) -> tuple[BLEND, Inputs]:
+    """Return a model whose weights depend on the seed."""
+    model, inputs = problem.model(config)
     with seeded(seed), torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.01 * torch.randn(parameter.shape).to(parameter.device))
     return model, inputs
 
 
-def _split(case: BenchProblem, seed: int) -> Split:
+def random_split(problem: BenchProblem, seed: int) -> Split:
+    """Return a split whose validation nodes depend on the seed."""
     generator = torch.Generator().manual_seed(seed)
-    val = (torch.rand(len(case.train), generator=generator) < 0.5).to(case.train.device) & ~case.train
-    return Split(case.train, val, ~case.train & ~val, protocol="bench", seed=seed)
+    train = problem.train
+    val = (torch.rand(len(train), generator=generator) < 0.5).to(train.device) & ~train
+    return Split(train, val, ~train & ~val, protocol="bench", seed=seed)

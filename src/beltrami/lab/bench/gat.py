@@ -1,22 +1,21 @@
-"""Rivals: what people run today."""
-
-from collections.abc import Callable
+"""The baseline of the benchmarks: PyG's graph attention network."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
 
-from beltrami.train.cuda_graph import OptimiserStep
+from beltrami.lab.bench.measure import Work
+from beltrami.lab.bench.problem import BenchProblem
+from beltrami.train.cuda_graph import OptimiserStep, replayed
 
 
-class GAT(nn.Module):
-    """PyG's graph attention network of two layers with eight heads of width eight, as its authors trained it.
+class PyGGAT(nn.Module):
+    """PyG's GAT of two layers with eight heads of width eight, as its authors trained it.
 
     Args:
         features: of a node.
-        classes: to tell apart.
-        loops: whether the layers add self-loops at every call, as they do by default; with False the graph has them.
+        classes: of the nodes.
+        loops: whether the layers add self-loops in every call, as by default; with False the graph must have them.
     """
 
     heads, hidden, dropout = 8, 8, 0.6
@@ -25,6 +24,7 @@ class GAT(nn.Module):
         from torch_geometric.nn import GATConv
 
         super().__init__()
+        self.loops = loops
         width, drop = self.heads * self.hidden, self.dropout
         self.one = GATConv(features, self.hidden, heads=self.heads, dropout=drop, add_self_loops=loops)
         self.two = GATConv(width, classes, heads=1, concat=False, dropout=drop, add_self_loops=loops)
@@ -36,45 +36,39 @@ class GAT(nn.Module):
         return logits
 
 
-def gat_descent(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
-    """Leaves the gradients of the cross-entropy of the nodes ``train``, a mask or their numbers; returns the loss."""
+def make_gat(problem: BenchProblem, *, loops: bool = True) -> PyGGAT:
+    """Return a GAT for a problem. Only one that adds no loops can be recorded: adding them synchronises."""
+    data = problem.dataset
+    return PyGGAT(data.num_features, data.num_classes, loops=loops).to(problem.edges.device)
 
-    def descend() -> Tensor:
+
+def gat_step(problem: BenchProblem, model: PyGGAT, *, record: bool = False) -> Work:
+    """Return a training step: forward, backward, Adam; recorded as a CUDA graph on request."""
+    x, y, edge_index = problem.dataset.x, problem.dataset.y, _edge_index(problem, model)
+    train = problem.train if model.loops else problem.train.nonzero()[:, 0]
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=5e-4)
+
+    def loss_step() -> Tensor:
         model.train()
         model.zero_grad()
         loss = F.cross_entropy(model(x, edge_index)[train], y[train])
         loss.backward()
         return loss.detach()
 
-    return descend
-
-
-def gat_optimiser(model: nn.Module) -> Optimizer:
-    return torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=5e-4)
-
-
-def gat_step(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
-    """One step of training: forward, backward, Adam."""
-    descend, optimiser = gat_descent(model, x, edge_index, y, train), gat_optimiser(model)
-
     def step() -> Tensor:
-        loss = descend()
+        loss = loss_step()
         optimiser.step()
         return loss
 
-    return step
-
-
-def gat_recorded(model: nn.Module, x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], Tensor]:
-    """The same step as a CUDA graph, of a model that adds no loops: to do so is to wait for the device."""
-    update = OptimiserStep(
-        gat_descent(model, x, edge_index, y, train.nonzero()[:, 0]), gat_optimiser(model), capture=True
-    )
+    if not record:
+        return step
+    update = OptimiserStep(loss_step, optimiser, capture=True)
     return lambda: update(1)
 
 
-def gat_inference(model: nn.Module, x: Tensor, edge_index: Tensor) -> Callable[[], Tensor]:
-    """Class scores of every node."""
+def gat_inference(problem: BenchProblem, model: PyGGAT, *, record: bool = False) -> Work:
+    """Return a function that computes the class scores of every node."""
+    x, edge_index = problem.dataset.x, _edge_index(problem, model)
 
     @torch.no_grad()
     def infer() -> Tensor:
@@ -82,4 +76,11 @@ def gat_inference(model: nn.Module, x: Tensor, edge_index: Tensor) -> Callable[[
         scores: Tensor = model(x, edge_index)
         return scores
 
-    return infer
+    return replayed(infer, device=problem.edges.device, capture=True) if record else infer
+
+
+def _edge_index(problem: BenchProblem, model: PyGGAT) -> Tensor:
+    if model.loops:
+        return problem.dataset.edge_index
+    nodes = torch.arange(problem.dataset.num_nodes, device=problem.edges.device)
+    return torch.cat((problem.dataset.edge_index, nodes.expand(2, -1)), dim=1)

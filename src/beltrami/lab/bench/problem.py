@@ -1,4 +1,4 @@
-"""Case: one of the paper's seven graphs, or one of its size where the files are not at hand, ready to be timed."""
+"""Problems to time: one of the paper's seven graphs, or a generated one of its size if the files are not available."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from beltrami.train.cuda_graph import OptimiserStep, replayed, should_capture
 
 SIZES = ("cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", "ogbn-arxiv")
 PER_CLASS = 20
-WORDS = 30  # non-zeros in a row of made-up features that are words
+WORDS = 30  # non-zeros in a row of generated features
 DENSE = ("ogbn-arxiv", "pubmed")
 TIMED: dict[str, tuple[str, ...]] = {
     "cora": (
@@ -37,13 +37,12 @@ TIMED: dict[str, tuple[str, ...]] = {
         "train.consistency.kind=none",
     ),
 }
-"""What is timed where recipes have moved on: the paper's widths and times, so that a speed stays comparable with the
-paper's and with yesterday's."""
+"""Settings that are timed in place of the recipe's: the paper's widths and times, for comparable speeds."""
 
 
 @dataclass(frozen=True)
 class BenchProblem:
-    """A graph with features, labels and training nodes on a device, and the settings of the paper's model for it."""
+    """A graph with features, labels and training nodes on a device, and the settings to time."""
 
     name: str
     origin: str
@@ -56,7 +55,7 @@ class BenchProblem:
     @staticmethod
     def load(name: str, *, device: str) -> "BenchProblem":
         at_hand = available(name).is_local
-        data = load(name).largest_component() if at_hand else made_up(CATALOGUE[name])
+        data = load(name).largest_component() if at_hand else generated(CATALOGUE[name])
         return BenchProblem(
             name=name,
             origin="real" if at_hand else "generated",
@@ -64,11 +63,11 @@ class BenchProblem:
             x=sparse_where_it_pays(data.x).to(device),
             edges=Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device),
             train=_some_of_each_class(data.y).to(device),
-            config=settings(name),
+            config=timed_config(name),
         )
 
     def model(self, config: RunConfig) -> tuple[BLEND, Inputs]:
-        """A fresh model, and what it runs on."""
+        """Return a new model and its inputs."""
         with seeded(0):
             model = build_model(config, features=self.x.shape[1], positions=0, num_classes=self.dataset.num_classes).to(
                 self.edges.device
@@ -76,7 +75,7 @@ class BenchProblem:
         return model, model.prepare(self.x, self.edges)
 
     def step(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
-        """One step of training: forward, backward and the optimiser; ``record`` as ``Training`` has it."""
+        """Return a training step: forward, backward and the optimiser; ``record`` as in ``Training``."""
         model, inputs = self.model(config)
         training = build_training(config.train)
         task = Classification(model.num_classes)
@@ -86,7 +85,7 @@ class BenchProblem:
         return lambda: update(1)
 
     def inference(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
-        """Class scores of every node at the terminal time."""
+        """Return a function that computes the class scores of every node."""
         model, inputs = self.model(config)
 
         @torch.no_grad()
@@ -97,17 +96,17 @@ class BenchProblem:
         return replayed(infer, device=self.edges.device, capture=should_capture(model, record))
 
 
-def settings(name: str) -> RunConfig:
-    """What is timed of a recipe; positions are left out, since reading them is no part of the flow."""
+def timed_config(name: str) -> RunConfig:
+    """Return the settings to time on a dataset, without positions: encoding them is not part of the flow."""
     config = override(load_recipe("blend", name), TIMED.get(name, ()))
     spec = config.model
     assert isinstance(spec, BlendSpec)
-    width = spec.feat + (spec.pos if name == "ogbn-arxiv" else 0)  # there the state is as wide as with positions
+    width = spec.feat + (spec.pos if name == "ogbn-arxiv" else 0)  # keeps the width of the state
     return replace(config, position=NoneSpec(), model=replace(spec, feat=width, pos=BlendSpec().pos))
 
 
-def made_up(facts: Facts) -> Dataset:
-    """A power-law graph of the same size, with features of the same width and kind."""
+def generated(facts: Facts) -> Dataset:
+    """Return a power-law graph of the same size, with features of the same width and density."""
     name = next(name for name, other in CATALOGUE.items() if other is facts)
     data = power_law(facts.nodes, facts.edges, seed=0, features=facts.features, classes=facts.classes)
     if name not in DENSE:

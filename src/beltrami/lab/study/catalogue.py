@@ -1,21 +1,28 @@
-"""The studies: every table and figure of the paper, and what else one would ask."""
+"""All studies: the paper's tables and figures, and further questions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from beltrami.errors import UnknownName
-from beltrami.lab.study import paper
-from beltrami.lab.study.comparison import Comparison, ratio
-from beltrami.lab.study.method import Method, recipes
-from beltrami.lab.study.paper import SEVEN, SIX, THREE
-from beltrami.lab.study.quantity import EVALUATIONS, SECONDS, Quantity, accuracy
-from beltrami.lab.study.sampling import Sampling
-from beltrami.lab.study.study import Study
+from beltrami.lab.study import paper_tables as paper
+from beltrami.lab.study.definition import (
+    EVALUATIONS,
+    SECONDS,
+    Comparison,
+    Method,
+    Quantity,
+    Sampling,
+    Study,
+    accuracy,
+    ratio,
+    recipes,
+)
+from beltrami.lab.study.paper_tables import SEVEN, SIX, THREE
 from beltrami.lab.study.work import Count, Follow, Time
 
 OURS = ("grand", "uniform", "blend", "blend-knn")
-RIVALS = (
+COMPARED = (
     Comparison("blend", "uniform"),
     Comparison("blend", "gat"),
     Comparison("blend", "gcn"),
@@ -31,16 +38,16 @@ PLANETOID = Study(
     recipes("gcn", "gat", "monet", "sage-maxpool", "lanczosnet", "adalanczosnet", "cgnn", "gde", "gode", *OURS),
     THREE,
     Sampling("planetoid", 1, 20),
-    (accuracy(*RIVALS, paper=paper.PLANETOID),),
+    (accuracy(*COMPARED, paper=paper.PLANETOID),),
 )
 RANDOM = replace(
     PLANETOID,
     name="random",
     title="Table 3: accuracy over random splits.",
-    rows=recipes("gcn", "gat", "gat-ppr", "monet", "sage-mean", "sage-maxpool", "cgnn", "gde", *OURS),
+    methods=recipes("gcn", "gat", "gat-ppr", "monet", "sage-mean", "sage-maxpool", "cgnn", "gde", *OURS),
     datasets=SEVEN,
-    draw=Sampling("digl", 100, 1),
-    quantities=(accuracy(*RIVALS, paper=paper.RANDOM),),
+    sampling=Sampling("digl", 100, 1),
+    quantities=(accuracy(*COMPARED, paper=paper.RANDOM),),
     exceptions=OGB,
 )
 
@@ -51,7 +58,7 @@ FEW = (
     Method("gaussian", "blend", ("diffusivity.kind=gaussian", "diffusivity.heads=1")),
     Method("alike", "uniform", ("stencil.reweight.kind=similarity", "stencil.reweight.sharpness=0.5")),
 )
-"""Diffusivities with one number to learn, with two, and with none: the likeness of the input features."""
+"""Diffusivities with one parameter, with two, and with none (the similarity of the input features)."""
 LIVE = ("flow.kind=live", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1")
 ATTENTION = Study(
     "attention",
@@ -66,7 +73,7 @@ ATTENTION = Study(
     SOME,
     (
         accuracy(
-            *(Comparison(row.name, "uniform") for row in FEW),
+            *(Comparison(method.name, "uniform") for method in FEW),
             *(Comparison(score, "uniform") for score in SCORES),
             *(Comparison(f"{score}-live", score) for score in SCORES),
             paper=paper.ATTENTION,
@@ -194,7 +201,7 @@ REWIRING = Study(
     ),
     SIX,
     SOME,
-    (accuracy(*(Comparison(row, "input") for row in ("digl", "digl-threshold", "knn-u", "knn-x", "none"))),),
+    (accuracy(*(Comparison(name, "input") for name in ("digl", "digl-threshold", "knn-u", "knn-x", "none"))),),
 )
 
 PARAMETERS = Study(
@@ -219,15 +226,13 @@ TIME = Study(
     work=Follow(),
 )
 
-STUDIES: Mapping[str, Study] = MappingProxyType(
-    {study.name: study for study in (PLANETOID, RANDOM, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING)}
-    | {study.name: study for study in (PARAMETERS, TIME)}
-)
-"""Every study by its name."""
+_ALL = (PLANETOID, RANDOM, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING, PARAMETERS, TIME)
+STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
+"""All studies by name."""
 
 
 def study_named(name: str) -> Study:
-    """The study of this name; an unknown one is refused with the nearest that there is."""
+    """Return the study of this name."""
     if name not in STUDIES:
         raise UnknownName("study", name, STUDIES)
     return STUDIES[name]

@@ -1,85 +1,204 @@
-"""Line: what one run of a study left behind."""
+"""Records: what each run of a study or a search found, one JSON line per run in a file."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from io import FileIO
+from pathlib import Path
+from typing import Any, Self
+
+from beltrami.config.convert import convert
+from beltrami.config.parse import departures, parse
+from beltrami.config.spec import SCHEMA, RunConfig
+from beltrami.errors import DataError
+from beltrami.lab.study.run_key import key_of, setup_of
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run: which it was, and what it found or why it found nothing.
+    """One run of a study, or one trial of a search.
 
     Args:
-        study: the study's name.
-        row: the method's.
-        dataset: the dataset's.
-        split_seed: which split.
-        seed: of weights and dropout.
-        key: the digest of the whole configuration.
-        setup: the digest of the configuration without its seeds.
-        settings: every setting that is not its default.
-        tried: how many configurations were tried on validation for the recipe; None where nobody counted.
-        result: the fields of a :class:`RunResult`; None where nothing was trained.
-        also: what else was measured.
-        error: why there is no result; None where there is one.
+        study: name of the study.
+        method: name of the method; the number of a trial.
+        dataset: name of the dataset.
+        split_seed: seed of the split.
+        seed: seed of weights and dropout.
+        key: digest of the configuration.
+        setup: digest of the configuration without its seeds.
+        settings: every setting that is not at its default.
+        tried: how many configurations were tried on validation for the recipe; None if unknown.
+        result: fields of a :class:`RunResult`; None if nothing was trained.
+        extra: what else was measured.
+        error: why there is no result; None if there is one.
     """
 
     study: str
-    row: str
+    method: str
     dataset: str
     split_seed: int
     seed: int
     key: str
     setup: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     tried: int | None = None
-    result: Mapping[str, Any] | None = None
-    also: Mapping[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
 
     @property
     def identity(self) -> tuple[str, str]:
         """Which run of the study it is."""
-        return self.row, self.key
+        return self.method, self.key
 
     @property
     def split(self) -> str:
-        """The split's hash, or its seed where nothing was trained."""
+        """Digest of the split, or its seed if nothing was trained."""
         return str(self.split_seed) if self.result is None else str(self.result["split"]["hash"])
 
     @property
     def device(self) -> str | None:
-        """Where it was trained; None where nothing was."""
         return None if self.result is None else str(self.result["device"])
 
     def number(self, name: str) -> float | None:
-        """A number by its dotted name, of the result or of what else was measured; None where there is none."""
-        found: Any = {**(self.result or {}), **self.also}
+        """Return a number by its dotted name in the result or the extra values; None if there is none."""
+        found: Any = {**(self.result or {}), **self.extra}
         for part in name.split("."):
             found = found.get(part) if isinstance(found, Mapping) else None
         return float(found) if isinstance(found, (int, float)) else None
 
     def to_json(self) -> str:
-        """One line of text, without its end."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """Return the record as one line, without a newline."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, ensure_ascii=False)
 
     @staticmethod
-    def parse(text: str) -> "Record":
-        """A line back from its text; a ValueError says what it lacks."""
+    def from_json(text: str) -> "Record":
+        """Parse a line; a ValueError or TypeError says what is wrong with it."""
         values = json.loads(text)
-        names = {each.name for each in fields(Record)}
-        if not isinstance(values, dict) or set(values) != names:
-            odd = ", ".join(sorted(names ^ set(values))) if isinstance(values, dict) else "no object"
-            raise ValueError(f"missing or foreign: {odd}")
-        line = Record(**values)
-        groups = (line.settings, line.also, {} if line.result is None else line.result)
-        words = (line.study, line.row, line.dataset, line.key, line.setup)
-        if not all(isinstance(each, dict) for each in groups) or not all(isinstance(word, str) for word in words):
-            raise ValueError("a value is of another type")
-        return line
+        if not isinstance(values, dict):
+            raise ValueError(f"a record is a JSON object; got {values!r}.")
+        schema = values.pop("schema", 1)
+        if schema not in (1, SCHEMA):
+            raise ValueError(f"schema {schema!r} is unknown; this version reads up to {SCHEMA}.")
+        return parse(Record, _from_first_release(values) if schema == 1 else values)
 
 
-def latest(lines: Iterable[Record]) -> list[Record]:
-    """Each run once, by the last line it left: a run that failed may have been tried again."""
-    return list({line.identity: line for line in lines}.values())
+def _from_first_release(values: dict[str, Any]) -> dict[str, Any]:
+    """Convert a record of the first release: two fields had other names, and settings and digests another form."""
+    names = {"row": "method", "also": "extra"}
+    values = {names.get(name, name): value for name, value in values.items()}
+    if isinstance(values.get("result"), dict) and isinstance(values.get("settings"), dict):
+        first = {"dataset": values["dataset"], "recipe": values["result"]["recipe"], **values["settings"]}
+        config = parse(RunConfig, convert(first))
+        values |= {"settings": departures(config), "key": key_of(config), "setup": setup_of(config)}
+    return values
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """Return each run once, by its last record: a run that failed may have been repeated."""
+    return list({record.identity: record for record in records}.values())
+
+
+class RecordLog:
+    """A file of records, locked for writing.
+
+    A record is on the disk when :meth:`append` returns. A process that is killed while it writes leaves an incomplete
+    last line, which is dropped when the file is next opened.
+
+    Args:
+        path: the file; created if there is none.
+        resume: continue a file that has records; without it such a file is refused.
+    """
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = FileIO(path, "a+")
+        try:
+            _lock(self._file, path)
+            if not resume and os.fstat(self._file.fileno()).st_size:
+                raise ValueError(
+                    f"the results file {path} is not empty: go on with it by `--resume`, or name another folder with "
+                    "`--out`."
+                )
+            self.records: list[Record] = read_records(path)
+            _drop_incomplete_line(self._file)
+            _sync_folder(path.parent)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, record: Record) -> None:
+        """Add a record, durably."""
+        text = f"{record.to_json()}\n".encode()
+        if self._file.write(text) != len(text):
+            raise OSError(f"the disk of {self.path} is full: make room, and go on with `--resume`.")
+        os.fsync(self._file.fileno())
+        self.records.append(record)
+
+    def reread(self) -> None:
+        """Read the file again: an interrupt may come after a record is written and before it is in ``records``."""
+        self.records = read_records(self.path)
+
+    def runs(self) -> list[Record]:
+        """Return each run once, by its last record."""
+        return latest(self.records)
+
+    def done(self) -> set[tuple[str, str]]:
+        """Return the identities of the runs that ended without an error."""
+        return {record.identity for record in self.runs() if record.error is None}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()  # which releases the lock
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read the complete lines of a file; no records if there is no file."""
+    content = path.read_bytes() if path.exists() else b""
+    records = []
+    for number, text in enumerate(content.split(b"\n")[:-1], start=1):  # the rest is empty or incomplete
+        try:
+            records.append(Record.from_json(text.decode()))
+        except (ValueError, TypeError) as error:
+            raise DataError(
+                f"line {number} of {path} is not a record of a study ({error}): remove it, or choose another folder."
+            ) from None
+    return records
+
+
+def read_folder(folder: Path) -> dict[str, Sequence[Record]]:
+    """Read the records of every study in a folder, by the study's name."""
+    return {path.stem: read_records(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def _drop_incomplete_line(file: FileIO) -> None:
+    file.seek(0)
+    content = file.read()
+    kept = content.rfind(b"\n") + 1
+    if kept < len(content):
+        file.truncate(kept)
+        os.fsync(file.fileno())
+
+
+def _lock(file: FileIO, path: Path) -> None:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    try:
+        flock(file.fileno(), LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        raise DataError(
+            f"another process is writing to {path}: wait for it, or name another folder with `--out`."
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the name of a new file on the disk too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Identity: what tells one run of a study from another."""
+"""Keys: digests that tell the runs of a study apart."""
 
 import hashlib
 import json
@@ -11,10 +11,9 @@ LENGTH = 16  # hexadecimal characters of a digest
 
 
 def key_of(config: RunConfig) -> str:
-    """The digest of a run: every setting, the split's protocol and seed among them.
+    """Return the digest of a configuration, seeds included.
 
-    Settings at their defaults are left out, so that a setting that comes to exist tomorrow leaves today's runs what
-    they are.
+    Settings at their defaults are left out, so that a new setting does not change the keys of existing runs.
     """
     named = {"dataset": config.dataset, "recipe": config.recipe, **departures(config)}
     text = json.dumps(named, sort_keys=True)
@@ -22,5 +21,5 @@ def key_of(config: RunConfig) -> str:
 
 
 def setup_of(config: RunConfig) -> str:
-    """The digest that runs share which differ by their seeds alone: only such runs have a mean."""
+    """Return the digest of a configuration without its seeds: only runs that share it have a mean."""
     return key_of(replace(config, seed=0, data=replace(config.data, split_seed=0)))

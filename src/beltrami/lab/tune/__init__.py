@@ -1,8 +1,18 @@
-"""Tuning: random search over the settings of a recipe, by validation alone. Ray is imported by ``engine`` alone."""
+"""Tuning: random search over the settings of a recipe, by validation alone."""
 
-from beltrami.lab.tune.halving import Halving, Rungs
-from beltrami.lab.tune.scheduler import Scheduler, Watch
-from beltrami.lab.tune.search import Search, ranking, search_for
-from beltrami.lab.tune.trial import Progress, Trial, attempt
+from beltrami.lab.tune.scheduler import Rungs, Scheduler, TrialWorker
+from beltrami.lab.tune.search import Halving, Search, ranking, search_for
+from beltrami.lab.tune.trial import Trial, TrialProgress, train_trial
 
-__all__ = ["Search", "search_for", "ranking", "Trial", "Progress", "attempt", "Halving", "Rungs", "Scheduler", "Watch"]
+__all__ = [
+    "Search",
+    "search_for",
+    "ranking",
+    "Halving",
+    "Trial",
+    "TrialProgress",
+    "train_trial",
+    "TrialWorker",
+    "Rungs",
+    "Scheduler",
+]

@@ -1,5 +1,7 @@
-"""Space: the settings that a search may change, and the spaces of the recipes."""
+"""Search spaces: which settings of a recipe a search changes, and how random values are drawn."""
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -9,36 +11,102 @@ from typing import Any
 
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
-from beltrami.lab.tune.distribution import Choice, Distribution, LogUniform, Uniform, Whole
 
 ABSENT = object()  # the value of a setting that the chosen kinds do not have
-TUNED = "-tuned"  # what a search adds to the name of the recipe that it began with
+TUNED = "-tuned"  # a search adds it to the name of its recipe
+DIGITS = 4  # significant digits of a drawn number: readable, and finer than validation can distinguish
+
+
+class Distribution(ABC):
+    """The values that a setting may take: a uniform u of the unit interval gives a random value."""
+
+    @abstractmethod
+    def at(self, u: float) -> Any:
+        """Return the value at 0 <= u < 1."""
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """Numbers from ``low`` to ``high``, uniformly."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError(f"Uniform needs `low` below `high`; got {self.low}, {self.high}.")
+
+    def at(self, u: float) -> float:
+        return _rounded(self.low + u * (self.high - self.low), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class LogUniform(Distribution):
+    """Positive numbers from ``low`` to ``high`` whose logarithms are uniform."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high:
+            raise ValueError(f"LogUniform needs `low` above 0 and below `high`; got {self.low}, {self.high}.")
+
+    def at(self, u: float) -> float:
+        return _rounded(self.low * math.exp(u * math.log(self.high / self.low)), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Whole(Distribution):
+    """Whole numbers from ``low`` to ``high``, both included, uniformly."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError(f"Whole needs `low` below `high`; got {self.low}, {self.high}.")
+
+    def at(self, u: float) -> int:
+        return self.low + int(u * (self.high - self.low + 1))
+
+
+@dataclass(frozen=True, init=False)
+class Choice(Distribution):
+    """One of several values, uniformly."""
+
+    options: tuple[Any, ...]
+
+    def __init__(self, *options: Any) -> None:
+        if len(options) < 2:
+            raise ValueError(f"Choice needs at least two options; got {options}.")
+        object.__setattr__(self, "options", options)
+
+    def at(self, u: float) -> Any:
+        return self.options[int(u * len(self.options))]
+
+
+def _rounded(value: float, low: float, high: float) -> float:
+    return min(max(float(f"{value:.{DIGITS}g}"), low), high)
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Spans by the dotted names of settings; a point of it is drawn setting by setting, independently.
+    """Distributions of settings by their dotted names; the settings of a point are drawn independently.
 
-    The draw of a setting depends on the seed, the point's number and the setting's name, and on nothing else: so a
-    point is the same whoever asks and in which order, and a further setting leaves the draws of the others as they are.
+    A value depends on the seed, the point's number and the setting's name alone, so that a further setting leaves the
+    values of the others as they are.
     """
 
-    spans: Mapping[str, Distribution]
+    distributions: Mapping[str, Distribution]
 
     def settings(self, number: int, *, seed: int) -> dict[str, Any]:
-        """The settings of a point, by name."""
-        return {name: span.at(Random(f"{seed} {number} {name}").random()) for name, span in self.spans.items()}
+        """Return the settings of a point, by name."""
+        drawn = self.distributions.items()
+        return {name: each.at(Random(f"{seed} {number} {name}").random()) for name, each in drawn}
 
     def without(self, names: set[str]) -> "SearchSpace":
-        """The space in which some settings stay as they are."""
-        return SearchSpace({name: span for name, span in self.spans.items() if name not in names})
-
-    def strangers(self, config: RunConfig) -> list[str]:
-        """The settings whose value in the configuration lies outside of its span."""
-        values = {name: value_of(config, name) for name in self.spans}
-        return [
-            name for name, span in self.spans.items() if values[name] is not ABSENT and not span.holds(values[name])
-        ]
+        """Return the space in which some settings do not change."""
+        return SearchSpace({name: each for name, each in self.distributions.items() if name not in names})
 
 
 def value_of(config: RunConfig, name: str) -> Any:
@@ -117,7 +185,7 @@ SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
         "adalanczosnet": {**NETWORK, **KRYLOV},
     }
 )
-"""What a search may change of each recipe but those of Table 1's networks; every span holds the recipe's own value on
+"""What a search changes of each recipe, except those of Table 1's networks; each space contains the recipe itself on
 every dataset."""
 
 DATASETS: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
@@ -131,15 +199,15 @@ DATASETS: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
         },
     }
 )
-"""Where the settings of a dataset lie elsewhere, whatever the recipe."""
+"""Other distributions on particular datasets, for all recipes."""
 
 
 def space_of(config: RunConfig) -> SearchSpace:
-    """The space of a recipe on a dataset; the width of positions is in it where there are any to encode."""
+    """Return the space of a recipe on a dataset; the width of positions is in it if the model has any."""
     name = config.recipe.removesuffix(TUNED)
     if name not in SPACES:
         raise UnknownName("recipe to tune", name, SPACES)
-    spans = dict(SPACES[name])
+    found = dict(SPACES[name])
     if config.model.kind == "blend" and config.position.kind != "none":
-        spans.update(POSITION)
-    return SearchSpace({**spans, **DATASETS.get(config.dataset, {})})
+        found.update(POSITION)
+    return SearchSpace({**found, **DATASETS.get(config.dataset, {})})

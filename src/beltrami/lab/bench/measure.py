@@ -1,0 +1,123 @@
+"""Measurements: seconds, memory and bandwidth, and the report of a suite."""
+
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import torch
+
+from beltrami.graph import ops
+from beltrami.result import versions
+
+Work = Callable[[], object]
+Measurement = dict[str, Any]
+"""Names and numbers: seconds under ``..._s``, ratios to a baseline under ``..._ratio``."""
+BACKENDS = ("ours", "library", "reference")
+
+
+@contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Select who computes sparse products: the default, the vendor's library, or plain torch."""
+    with ops.use({"ours": "auto", "library": "vendor", "reference": "reference"}[name]):
+        yield
+
+
+class Timer:
+    """Wall-clock seconds of functions, measured in turns so that a disturbance affects all of them.
+
+    Args:
+        device: where they compute; a GPU is synchronised before and after each measurement.
+        seconds: the least length of a measurement; short functions are repeated to fill it.
+        rounds: how many measurements of each.
+    """
+
+    def __init__(self, device: str, *, seconds: float = 0.1, rounds: int = 7) -> None:
+        self.device, self.seconds, self.rounds = device, seconds, rounds
+
+    def compare(self, works: Mapping[str, Work]) -> dict[str, float]:
+        """Return the seconds of one call of each function, the median over rounds."""
+        repeats = {name: self._repeats(work) for name, work in works.items()}
+        taken: dict[str, list[float]] = {name: [] for name in works}
+        for _ in range(self.rounds):
+            for name, work in works.items():
+                taken[name].append(self._measure(work, repeats[name]) / repeats[name])
+        return {name: statistics.median(times) for name, times in taken.items()}
+
+    def _repeats(self, work: Work) -> int:
+        work()  # the first call may compile, allocate or record
+        once = max(self._measure(work, 2) / 2, 1e-7)
+        return max(1, min(1000, int(self.seconds / once)))
+
+    def _measure(self, work: Work, repeats: int) -> float:
+        self._synchronise()
+        start = time.perf_counter()
+        for _ in range(repeats):
+            work()
+        self._synchronise()
+        return time.perf_counter() - start
+
+    def _synchronise(self) -> None:
+        if self.device.startswith("cuda"):
+            torch.cuda.synchronize(self.device)
+
+
+def peak_memory(work: Work, device: str) -> float:
+    """Return the peak GPU memory of one call in MiB, including tensors that existed before."""
+    work()
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    work()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) / 2**20
+
+
+def copy_bandwidth(device: str, *, megabytes: int = 1024) -> float:
+    """Return the bytes per second that the device copies, reads and writes both counted."""
+    source = torch.empty(megabytes * 2**18, device=device)
+    target = torch.empty_like(source)
+    seconds = Timer(device, rounds=5).compare({"copy": lambda: target.copy_(source)})["copy"]
+    return 2 * source.numel() * source.element_size() / seconds
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """The measurements of a suite, and the conditions they were made under."""
+
+    suite: str
+    device: str
+    command: str
+    rows: Sequence[Measurement]
+    date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
+    threads: int = field(default_factory=torch.get_num_threads)
+    versions: dict[str, str] = field(default_factory=lambda: {**versions(), **_other_versions()})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @property
+    def columns(self) -> list[str]:
+        """The names in the measurements, in the order in which they first occur."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+
+def device_name(device: str) -> str:
+    """Return the name of the device's hardware."""
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
+
+
+def _other_versions() -> dict[str, str]:
+    found = {}
+    for name in ("torch_geometric", "torchdiffeq", "triton"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,180 @@
+"""Studies as data: methods on datasets, over splits and seeds."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from beltrami.config.parse import override
+from beltrami.config.recipe.catalogue import RECIPES, is_file, load_recipe
+from beltrami.config.spec import RunConfig
+from beltrami.errors import UnknownName
+from beltrami.lab.study.paper_tables import PaperTable
+from beltrami.lab.study.work import Train, Work
+
+FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, whatever the seed
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """``splits`` splits of a protocol, and ``inits`` runs on each of them.
+
+    Split s is trained from the seeds s, s + 1, ..., so that more splits or seeds add runs and change none.
+    """
+
+    protocol: str
+    splits: int
+    inits: int
+
+    def __post_init__(self) -> None:
+        if self.splits < 1 or self.inits < 1:
+            raise ValueError(f"a study needs `splits` and `inits` of at least 1; got {self.splits}, {self.inits}.")
+        if self.fixed and self.splits != 1:
+            raise ValueError(
+                f"the protocol {self.protocol!r} has one split; got `splits` {self.splits}: ask for more `inits`."
+            )
+
+    @property
+    def fixed(self) -> bool:
+        return self.protocol in FIXED
+
+    def resized(self, *, splits: int | None, inits: int | None) -> "Sampling":
+        """Return a sampling with other numbers; None keeps a number."""
+        splits, inits = self.splits if splits is None else splits, self.inits if inits is None else inits
+        return Sampling(self.protocol, splits, inits)
+
+    def seeds(self) -> Iterator[tuple[int, int]]:
+        """Yield the split's seed and the run's seed of every run."""
+        return ((s, s + i) for s in range(self.splits) for i in range(self.inits))
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a study: a recipe with changed settings.
+
+    Args:
+        name: the name for ``--methods``.
+        recipe: one of ``RECIPES``, or a configuration file.
+        settings: changes, as ``--set`` takes them.
+        series: the curve that the method is a point of, if any.
+        at: the point's abscissa.
+    """
+
+    name: str
+    recipe: str
+    settings: tuple[str, ...] = ()
+    series: str | None = None
+    at: float | None = None
+
+    @property
+    def has_recipe(self) -> bool:
+        return self.recipe in RECIPES or is_file(self.recipe)
+
+    def covers(self, dataset: str) -> bool:
+        """Return whether the recipe has settings for the dataset."""
+        try:
+            load_recipe(self.recipe, dataset)
+        except UnknownName:
+            return False
+        return True
+
+    def config(self, dataset: str, *, protocol: str, split_seed: int, seed: int) -> RunConfig:
+        """Return the configuration of one run."""
+        config = load_recipe(self.recipe, dataset, protocol=protocol, seed=seed, split_seed=split_seed)
+        return override(config, self.settings)
+
+
+def recipes(*names: str) -> tuple[Method, ...]:
+    """Return methods that are recipes without changes."""
+    return tuple(Method(name, name) for name in names)
+
+
+def difference(one: float, other: float) -> float:
+    return one - other
+
+
+def ratio(one: float, other: float) -> float:
+    return one / other
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two methods by name, compared by their ``difference`` or ``ratio`` on the runs that both have."""
+
+    one: str
+    other: str
+    compare: Callable[[float, float], float] = difference
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a table of a study shows.
+
+    Args:
+        name: dotted name of the number in a record.
+        title: the name to print.
+        digits: after the decimal point.
+        paper: the paper's figures.
+        comparisons: methods to compare by it.
+        timed: whether it is a time. Times of two machines are not comparable: on each dataset, only the runs of the
+            device with the most runs count.
+    """
+
+    name: str
+    title: str
+    digits: int
+    paper: PaperTable | None = None
+    comparisons: tuple[Comparison, ...] = ()
+    timed: bool = False
+
+
+def accuracy(*comparisons: Comparison, paper: PaperTable | None = None) -> Quantity:
+    """Return the test accuracy as a quantity."""
+    return Quantity("test_accuracy", "test accuracy (%)", 2, paper, comparisons)
+
+
+SECONDS = Quantity("train_seconds", "training time (s)", 1, timed=True)
+EVALUATIONS = Quantity("evaluations.forward", "evaluations of f while training", 0)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Methods on datasets, all on the same splits and seeds.
+
+    Args:
+        name: its name on the command line.
+        title: its question, in one line.
+        methods: the rows.
+        datasets: the columns.
+        sampling: splits and seeds.
+        quantities: one table for each.
+        exceptions: splits and seeds of particular datasets.
+        work: what is done with each run.
+        curve: the meaning of the methods' ``at``, if they are points of curves.
+        note: what else to say about the tables.
+    """
+
+    name: str
+    title: str
+    methods: tuple[Method, ...]
+    datasets: tuple[str, ...]
+    sampling: Sampling
+    quantities: tuple[Quantity, ...]
+    exceptions: Mapping[str, Sampling] = field(default_factory=dict)
+    work: Work = field(default_factory=Train)
+    curve: str | None = None
+    note: str = ""
+
+    def method(self, name: str) -> Method:
+        """Return the method of this name, or the method that a configuration file is."""
+        if is_file(name):
+            return Method(Path(name).stem, name)
+        methods = {method.name: method for method in self.methods if method.has_recipe}
+        if name not in methods:
+            raise UnknownName(f"method of study {self.name!r}", name, methods)
+        return methods[name]
+
+    def sampling_of(self, dataset: str, *, splits: int | None, inits: int | None) -> Sampling:
+        """Return splits and seeds on a dataset; an exception with one fixed split ignores ``splits``."""
+        sampling = self.exceptions.get(dataset, self.sampling)
+        ignored = sampling.fixed and not self.sampling.fixed
+        return sampling.resized(splits=None if ignored else splits, inits=inits)

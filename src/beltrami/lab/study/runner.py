@@ -1,0 +1,225 @@
+"""Running a study: its planned runs in batches on an executor, and a record of each."""
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+
+from beltrami.errors import DataError, in_words
+from beltrami.lab.executor import Executor, Local, Processes
+from beltrami.lab.study.catalogue import STUDIES
+from beltrami.lab.study.definition import Study
+from beltrami.lab.study.planning import PlannedRun, check_setups
+from beltrami.lab.study.record import Record, RecordLog, read_folder
+from beltrami.lab.study.run_key import setup_of
+from beltrami.lab.study.work import Outcome, Work
+from beltrami.lab.worker import Died, Finished, OnEpoch
+from beltrami.run import Problem, on_split
+
+TOGETHER = {"cuda": 25, "cpu": 1}
+"""Runs trained as one program by default, by device."""
+STACKED = 2  # on a CPU: more runs in one program no longer fit into the cache
+
+
+class Watch(Protocol):
+    """Shows the progress of a study or a search."""
+
+    def status(self, text: str) -> None:
+        """Show what is running."""
+
+    def note(self, text: str) -> None:
+        """Show a message."""
+
+    def end(self, record: Record) -> None:
+        """Count a run that has ended and is on the disk."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that differ by their seeds alone and are trained as one program (``together``), or a single run."""
+
+    runs: tuple[PlannedRun, ...]
+    together: bool
+
+    def __str__(self) -> str:
+        first, many = self.runs[0], f", {len(self.runs)} together" if len(self.runs) > 1 else ""
+        return f"{first.method} on {first.config.dataset}, split {first.config.data.split_seed}{many}"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a batch of several runs failed as a whole; ``memory``: whether smaller batches may succeed."""
+
+    why: str
+    memory: bool
+
+
+class BatchWorker:
+    """Runs batches on a device. Errors are returned as text, which can be pickled and keeps no tensors alive.
+
+    A problem is loaded once for single runs that come after each other and differ by their seeds alone.
+    """
+
+    def __init__(self, work: Work, device: str) -> None:
+        self.work, self.device = work, device
+        self._setup = ""
+        self._problem: Problem | str = ""
+
+    def run(self, job: Batch, on_epoch: OnEpoch) -> Generator[Finished, None, None]:
+        if job.together:
+            found = self._run_together(job, on_epoch)
+        else:
+            found = [self._run_alone(run, on_epoch) for run in job.runs]
+        clean = not isinstance(found, Failed) and all(isinstance(each, Outcome) for each in found)
+        yield Finished(found, clean=clean)
+
+    def _run_together(self, batch: Batch, on_epoch: OnEpoch) -> list[Outcome | str] | Failed:
+        self._setup, self._problem = "", ""  # frees memory
+        configs = [run.config for run in batch.runs]
+        try:
+            found = self.work.many(configs, device=self.device, on_epoch=on_epoch)
+        except (torch.OutOfMemoryError, MemoryError):
+            return Failed("are too many for the memory", memory=True)
+        except DataError as error:
+            return [in_words(error)] * len(configs)
+        except Exception as error:
+            return Failed(in_words(error), memory=False)
+        return [each if isinstance(each, Outcome) else in_words(each) for each in found]
+
+    def _run_alone(self, run: PlannedRun, on_epoch: OnEpoch) -> Outcome | str:
+        try:
+            problem = self._load(run)
+            if isinstance(problem, str):
+                return problem
+            return self.work.one(run.config, on_split(problem, run.config), on_epoch=on_epoch)
+        except Exception as error:
+            return in_words(error)
+
+    def _load(self, run: PlannedRun) -> Problem | str:
+        """Return the problem of a run, or the error of loading it: a failure is not repeated for every seed."""
+        setup = setup_of(run.config)
+        if setup != self._setup:
+            self._setup, self._problem = setup, ""  # two problems may not fit into memory
+            try:
+                self._problem = self.work.load_problem(run.config, device=self.device)
+            except Exception as error:
+                self._problem = in_words(error)
+        return self._problem
+
+
+class BatchQueue:
+    """The runs of one dataset and method that are still to be started, in batches of at most ``size``."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.runs: list[PlannedRun] = []
+
+    def take(self) -> Batch:
+        """Remove and return the next batch."""
+        batch = Batch(tuple(self.runs[: self.size]), together=self.size > 1)
+        self.runs = self.runs[self.size :]
+        return batch
+
+    def put_back(self, batch: Batch, size: int) -> bool:
+        """Put the runs of a batch first, for batches of at most ``size``; return whether batches became smaller."""
+        self.runs = [*batch.runs, *self.runs]
+        smaller = size < self.size
+        self.size = min(size, self.size)
+        return smaller
+
+
+def batch_size(work: Work, *, device: str, together: int | None) -> int:
+    """Return how many runs are trained as one program."""
+    size = TOGETHER[device.split(":")[0]] if together is None else together
+    if size < 1:
+        raise ValueError(f"`--together` needs at least 1; got {size}.")
+    return size if work.batches else 1
+
+
+def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int]:
+    """Return an executor on this machine and the size of its batches.
+
+    On a GPU, ``size`` runs are one program. On a CPU, they are shared by as many processes as torch uses threads.
+    """
+    worker = BatchWorker(work, device)
+    processes = min(torch.get_num_threads(), size) if device == "cpu" else 1
+    if processes == 1:
+        return Local(worker), size
+    return Processes(worker, processes), min(STACKED, math.ceil(size / processes))
+
+
+def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:
+    """Return the runs without a result; runs that failed are repeated."""
+    check_setups(runs, log.runs())
+    done = log.done()
+    return [run for run in runs if run.identity not in done]
+
+
+def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
+    """Copy the records of equal runs (settings, seeds and work) from other studies in the folder; return how many."""
+    others = {name for name, other in STUDIES.items() if type(other.work) is type(study.work)} - {study.name}
+    folder = read_folder(log.path.parent)
+    known = {record.key: record for name in folder if name in others for record in folder[name] if record.error is None}
+    wanted = [run for run in runs if run.identity not in log.done() and run.identity[1] in known]
+    for run in wanted:
+        log.append(replace(known[run.identity[1]], study=study.name, method=run.method))
+    return len(wanted)
+
+
+def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *, batch_size: int, watch: Watch) -> None:
+    """Make the runs and append a record of each. A run that fails leaves its error, and the others go on.
+
+    A batch that is too large for the memory is halved; one that fails otherwise is repeated run by run.
+
+    Args:
+        executor: inside its block, with a :class:`BatchWorker`.
+        runs: see ``pending``.
+        log: where records go.
+        batch_size: runs in a batch.
+        watch: shows the progress.
+    """
+    queues: dict[tuple[str, str], BatchQueue] = {}
+    for run in runs:
+        queues.setdefault(run.group, BatchQueue(batch_size)).runs.append(run)
+    running: list[Batch] = []
+
+    def show(state: str = "") -> None:
+        count = sum(len(batch.runs) for batch in running)
+        others = f", {count} running" if count > len(running[-1].runs) else ""
+        watch.status(f"{running[-1]}{state}{others}")
+
+    while True:
+        while executor.has_room and (queue := next((queue for queue in queues.values() if queue.runs), None)):
+            running.append(queue.take())
+            executor.submit(running[-1])
+            show()
+        if not executor.busy:
+            return
+        batch, outcome = executor.wait(lambda job, value: True, lambda number, going: show(f", epoch {number}"))
+        running.remove(batch)
+        found = _lost(batch) if isinstance(outcome, Died) else outcome.value
+        if isinstance(found, Failed):
+            _retry(batch, found, queues[batch.runs[0].group], watch)
+        else:
+            for run, each in zip(batch.runs, found, strict=True):
+                record = run.record(each)
+                log.append(record)
+                watch.end(record)
+
+
+def _lost(batch: Batch) -> list[Outcome | str] | Failed:
+    """Return the outcome of a batch whose process died."""
+    if batch.together:
+        return Failed("ended their process", memory=True)
+    return ["the run's process died: the machine may be short of memory"]
+
+
+def _retry(batch: Batch, failed: Failed, queue: BatchQueue, watch: Watch) -> None:
+    count = len(batch.runs)
+    if queue.put_back(batch, (count + 1) // 2 if failed.memory else 1):
+        if failed.memory:
+            watch.note(f"{batch}: {count} runs together {failed.why}: half as many")
+        else:
+            watch.note(f"{batch}: one by one, since runs together fail ({failed.why})")

@@ -1,0 +1,189 @@
+"""Tables of a study, computed from its records alone: means, intervals and comparisons."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+from beltrami.data import CATALOGUE
+from beltrami.errors import DataError
+from beltrami.lab.study.definition import Comparison, Quantity, Study
+from beltrami.lab.study.paper_tables import Figure
+from beltrami.lab.study.record import Record, latest
+
+LEVEL = 0.95
+Cells = Mapping[tuple[str, str], Sequence[Record]]
+"""Records by method and dataset."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    r"""The mean of n independent values and its 95% interval by Student's t,
+
+    .. math:: \bar y \pm t_{n-1, 0.975}\, s / \sqrt n, \qquad s^2 = \frac{1}{n-1} \sum_k (y_k - \bar y)^2.
+
+    Args:
+        count: n.
+        mean: of the values.
+        half: half the width of the interval; None for a single value.
+    """
+
+    count: int
+    mean: float
+    half: float | None
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Sample":
+        n = len(values)
+        if n == 0:
+            raise ValueError("Sample needs at least one value; got none.")
+        if n == 1:
+            return Sample(1, values[0], None)
+        return Sample(n, mean(values), quantile(n - 1) * stdev(values) / math.sqrt(n))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.half is None else (self.mean - self.half, self.mean + self.half)
+
+
+def quantile(freedom: int) -> float:
+    """Return the quantile of Student's distribution that leaves 2.5% above it."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + LEVEL) / 2, freedom))
+
+
+def independent_values(records: Iterable[Record], quantity: str) -> dict[str, float]:
+    """Return the independent values of a quantity: with several splits the mean on each, since runs on one split are
+    correlated; with one split the value of each seed. Records without the number are left out."""
+    values: dict[str, dict[int, float]] = defaultdict(dict)
+    for record in records:
+        value = record.number(quantity)
+        if value is not None:
+            values[record.split][record.seed] = value
+    if len(values) == 1:
+        (runs,) = values.values()
+        return {str(seed): value for seed, value in runs.items()}
+    return {split: mean(runs.values()) for split, runs in values.items()}
+
+
+def compare(comparison: Comparison, records: Iterable[Record], quantity: str) -> Sample | None:
+    """Compare two methods on the runs that both have; None if they share none.
+
+    Args:
+        comparison: the two methods, and how to compare two values.
+        records: of one dataset; runs that failed are left out.
+        quantity: dotted name of the number to compare.
+    """
+    kept = [record for record in records if record.number(quantity) is not None]
+    sides = [[record for record in kept if record.method == name] for name in (comparison.one, comparison.other)]
+    shared = set.intersection(*({(record.split, record.seed) for record in side} for side in sides))
+    one, other = (
+        independent_values([record for record in side if (record.split, record.seed) in shared], quantity)
+        for side in sides
+    )
+    return Sample.of([comparison.compare(one[unit], other[unit]) for unit in one]) if one else None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method on a dataset.
+
+    Args:
+        runs: how many runs have the number.
+        failed: how many runs ended in an error.
+        deviation: standard deviation over runs, as papers print it; None for fewer than two.
+        sample: the mean and its interval; None if no run has the number.
+        paper: the paper's figure.
+    """
+
+    runs: int
+    failed: int
+    deviation: float | None
+    sample: Sample | None
+    paper: Figure | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One quantity of a study: cells by method and dataset, and comparisons by dataset."""
+
+    study: Study
+    quantity: Quantity
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    comparisons: Mapping[Comparison, Mapping[str, Sample]]
+
+    @property
+    def failed(self) -> int:
+        return sum(cell.failed for cell in self.cells.values())
+
+
+def tabulate(study: Study, records: Iterable[Record]) -> list[Table]:
+    """Return a table for each quantity of a study; a run counts once, by its last record."""
+    cells: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in latest(records):
+        if record.study != study.name:
+            raise DataError(
+                f"a record of study {record.study!r} is among those of {study.name!r}: which file is it from?"
+            )
+        cells[record.method, record.dataset].append(record)
+    for (method, dataset), runs in cells.items():
+        if len({record.setup for record in runs}) > 1:
+            raise DataError(
+                f"the runs of {method!r} on {dataset!r} in study {study.name!r} have different settings and so no "
+                "mean: keep the records of one `setup` alone."
+            )
+    timed = _on_one_device(cells)
+    return [_table(study, quantity, timed if quantity.timed else cells) for quantity in study.quantities]
+
+
+def _on_one_device(cells: Cells) -> Cells:
+    """Return, for each dataset, the runs on the device with the most runs, and the runs that failed."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for (_, dataset), runs in cells.items():
+        counts[dataset].update(record.device for record in runs if record.device is not None)
+    most = {dataset: count.most_common(1)[0][0] for dataset, count in counts.items() if count}
+    kept = {
+        (method, dataset): [record for record in runs if record.device in (None, most.get(dataset))]
+        for (method, dataset), runs in cells.items()
+    }
+    return {place: runs for place, runs in kept.items() if runs}
+
+
+def _table(study: Study, quantity: Quantity, cells: Cells) -> Table:
+    datasets = _ordered({dataset for _, dataset in cells}, [*study.datasets, *CATALOGUE])
+    comparisons: dict[Comparison, dict[str, Sample]] = {}
+    for pair in quantity.comparisons:
+        for dataset in datasets:
+            both = [*cells.get((pair.one, dataset), ()), *cells.get((pair.other, dataset), ())]
+            sample = compare(pair, both, quantity.name)
+            if sample is not None:
+                comparisons.setdefault(pair, {})[dataset] = sample
+    return Table(
+        study=study,
+        quantity=quantity,
+        methods=_ordered({method for method, _ in cells}, [method.name for method in study.methods]),
+        datasets=datasets,
+        cells={place: _cell(quantity, *place, records) for place, records in cells.items()},
+        comparisons=comparisons,
+    )
+
+
+def _cell(quantity: Quantity, method: str, dataset: str, records: Sequence[Record]) -> Cell:
+    values = [value for record in records if (value := record.number(quantity.name)) is not None]
+    return Cell(
+        runs=len(values),
+        failed=sum(record.error is not None for record in records),
+        deviation=stdev(values) if len(values) > 1 else None,
+        sample=Sample.of(list(independent_values(records, quantity.name).values())) if values else None,
+        paper=None if quantity.paper is None else quantity.paper.figure(method, dataset),
+    )
+
+
+def _ordered(names: set[str], order: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in the given order, and the others sorted after them."""
+    first = [name for name in dict.fromkeys(order) if name in names]
+    return (*first, *sorted(names - set(first)))

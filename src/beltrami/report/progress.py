@@ -1,0 +1,127 @@
+"""Progress displays: live bars on a terminal; elsewhere one plain line per run of a study or search, or nothing."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from beltrami.lab.study import Record
+from beltrami.train import Epoch
+
+
+class Display:
+    """Bars on a terminal, by name. Elsewhere there are no bars, and messages are plain lines."""
+
+    def __init__(self, bars: Progress) -> None:
+        self.bars, self.live = bars, not bars.disable
+        self._tasks: dict[str, TaskID] = {}
+
+    def update(self, name: str, done: int, total: int | None = None, state: str | None = None) -> None:
+        """Show how much is done and, behind the bar, a text: the count by default."""
+        if name not in self._tasks:
+            self._tasks[name] = self.bars.add_task(name, total=total, state="")
+        count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+        self.bars.update(
+            self._tasks[name], completed=done, total=total, state=count if state is None else f"{count} {state}"
+        )
+
+    def message(self, text: str, *, style: str | None = None) -> None:
+        """Print a line above the bars."""
+        self.bars.console.print(text, markup=False, soft_wrap=True, style=style if self.live else None)
+
+
+@contextmanager
+def display(title: str | None = None) -> Iterator[Display]:
+    """Open a display on the standard error; the bars disappear at the end. A title has a bar without a count."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True, highlight=False)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        shown = Display(bars)
+        if title is not None:
+            bars.add_task(title, total=None, state="")
+        yield shown
+
+
+@contextmanager
+def training(epochs: int, *, title: str) -> Iterator[Callable[[Epoch], None]]:
+    """Show the loss, the validation accuracy and the evaluations of f after each epoch."""
+    with display() as shown:
+
+        def show(epoch: Epoch) -> None:
+            (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
+            state = (
+                f" loss {loss:.3f}  val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} "
+                f"at t = {best.time:.2f}  f {epoch.evaluations}"
+            )
+            shown.update(title, epoch.number, epochs, state)
+
+        yield show
+
+
+@contextmanager
+def counting(total: int, *, title: str, describe: Callable[[Record], str]) -> Iterator["RunCounter"]:
+    """Count the runs of a study, or the trials of a search, as they end; ``describe`` says what a record holds."""
+    with display() as shown:
+        yield RunCounter(shown, total, title, describe)
+
+
+@dataclass
+class RunCounter:
+    """The progress of a study or a search: runs that have ended, the state of the others, and the time left."""
+
+    display: Display
+    total: int
+    title: str
+    describe: Callable[[Record], str]
+    clock: Callable[[], float] = time.monotonic
+    done: int = 0
+    state: str = ""
+    left: str = ""
+    start: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.clock()
+
+    def status(self, text: str) -> None:
+        """Show what is running."""
+        self.state = text
+        self._show()
+
+    def note(self, text: str) -> None:
+        """Print a message."""
+        self.display.message(text)
+
+    def end(self, record: Record) -> None:
+        """Count a run that has ended; on a terminal only errors are printed."""
+        self.done += 1
+        self.left = self._time_left()
+        if not self.display.live:
+            self.display.message(f"{self.done}/{self.total} {self.describe(record)} ({self.left})")
+        elif record.error is not None:
+            self.display.message(self.describe(record), style="yellow")
+        self._show()
+
+    def _show(self) -> None:
+        self.display.update(self.title, self.done, self.total, f"{self.state}  {self.left}")
+
+    def _time_left(self) -> str:
+        """Estimate the time left, as if the other runs took as long as those that have ended."""
+        taken = self.clock() - self.start
+        if self.done == self.total:
+            return f"in {_duration(taken)}"
+        return f"about {_duration(taken / self.done * (self.total - self.done))} left"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,1 +1,0 @@
-"""Studies as people see them: progress, tables in a terminal, a page, and figures."""

@@ -1,0 +1,161 @@
+"""Figures of a study, for the tables that have data for them."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from beltrami.data import CATALOGUE
+from beltrami.lab.study import Cell, Record, Table, latest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Panel = Callable[["Axes", str], None]
+OURS, PAPER, GREY = "#1f5fa8", "#c4572b", "#777777"
+COLOURS = (OURS, PAPER, "#3a7d44", "#8a5aa5", "#b08900")
+COLUMNS = 4
+LEVELS = ("--", ":", "-.", (0, (6, 3)), (0, (1, 4)))
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "beltrami",  # equal data give equal files
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure with one panel for each dataset.
+
+    Args:
+        name: of the file, without suffix.
+        caption: the caption.
+        datasets: one panel each.
+        panel: draws the panel of a dataset.
+        height: of a panel, in inches.
+    """
+
+    name: str
+    caption: str
+    datasets: tuple[str, ...]
+    panel: Panel
+    height: float = 2.8
+
+    def save(self, folder: Path) -> Path:
+        """Write the figure as SVG."""
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.svg"
+        columns = min(COLUMNS, len(self.datasets))
+        rows = math.ceil(len(self.datasets) / columns)
+        with rc_context(STYLE):
+            figure = Figure(figsize=(2.7 * columns + 0.8, self.height * rows + 0.4), layout="constrained")
+            legend: dict[str, Any] = {}
+            for place, dataset in enumerate(self.datasets, start=1):
+                axis = figure.add_subplot(rows, columns, place)
+                self.panel(axis, dataset)
+                axis.set_title(CATALOGUE[dataset].title if dataset in CATALOGUE else dataset)
+                handles, labels = axis.get_legend_handles_labels()
+                legend |= dict(zip(labels, handles, strict=True))
+            figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=2 * columns, fontsize=8)
+            figure.savefig(path, format="svg", metadata={"Date": None})
+        return path
+
+
+def plots(table: Table, records: Sequence[Record]) -> list[Plot]:
+    """Return the figures that the data of a table allow."""
+    made = [against_paper(table), along_curve(table), along_flow(table, records)]
+    return [plot for plot in made if plot is not None]
+
+
+def against_paper(table: Table) -> Plot | None:
+    """Plot our means with intervals, and the paper's with standard deviations, method by method."""
+    both = [place for place, cell in table.cells.items() if cell.sample is not None and cell.paper is not None]
+    datasets = tuple(name for name in table.datasets if any(name == dataset for _, dataset in both))
+    methods = [method for method in table.methods if any(method == name for name, _ in both)]
+    if not datasets or table.quantity.name != "test_accuracy":
+        return None
+
+    def panel(axis: Axes, dataset: str) -> None:
+        ours, papers = [], []
+        for height, method in enumerate(reversed(methods)):
+            cell = table.cells.get((method, dataset))
+            if cell is not None and cell.sample is not None:
+                ours.append((cell.sample.mean, height, cell.sample.half or 0.0))
+            if cell is not None and cell.paper is not None:
+                papers.append((cell.paper.value, height - 0.25, cell.paper.deviation or 0.0))
+        _marks(axis, ours, "ours, 95% interval", mark="o", colour=OURS)
+        _marks(axis, papers, "paper, standard deviation", mark="D", colour=PAPER)
+        axis.set_yticks(range(len(methods)), list(reversed(methods)))
+        axis.set_xlabel(table.quantity.title)
+
+    label = table.quantity.paper.label if table.quantity.paper else ""
+    caption = f"{table.quantity.title}, ours and the paper's ({label})"
+    return Plot(f"{table.study.name}-paper", caption, datasets, panel, 1.2 + 0.4 * len(methods))
+
+
+def along_curve(table: Table) -> Plot | None:
+    """Plot the methods that are points of curves with intervals, and the other methods as level lines."""
+    points = {each.name: each for each in table.study.methods if each.at is not None and each.name in table.methods}
+    if len(points) < 2 or table.study.curve is None:
+        return None
+    series = tuple(dict.fromkeys(each.series or "" for each in points.values()))
+
+    def panel(axis: Axes, dataset: str) -> None:
+        for name, colour in zip(series, COLOURS, strict=False):
+            chosen = [
+                (each.at, table.cells.get((each.name, dataset))) for each in points.values() if each.series == name
+            ]
+            _curve(axis, [(at, cell) for at, cell in chosen if at is not None and cell is not None], name, colour)
+        for style, level in zip(LEVELS, (name for name in table.methods if name not in points), strict=False):
+            cell = table.cells.get((level, dataset))
+            if cell is not None and cell.sample is not None:
+                axis.axhline(cell.sample.mean, color=GREY, linestyle=style, linewidth=1, label=level)
+        axis.set_xscale("log", base=2)
+        axis.set_xlabel(table.study.curve or "")
+        axis.set_ylabel(table.quantity.title)
+
+    caption = f"{table.quantity.title} over the {table.study.curve}"
+    return Plot(f"{table.study.name}-{table.quantity.name.replace('_', '-')}", caption, table.datasets, panel)
+
+
+def along_flow(table: Table, records: Sequence[Record]) -> Plot | None:
+    """Plot the validation accuracy over t, the mean over the runs of each method."""
+    scores: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in latest(records):
+        for t, value in record.extra.get("along", ()):
+            scores[record.method, record.dataset][t].append(value)
+    if not scores or table.quantity.name != "test_accuracy":
+        return None
+
+    def panel(axis: Axes, dataset: str) -> None:
+        for method, colour in zip(table.methods, COLOURS, strict=False):
+            found = sorted((t, mean(values)) for t, values in scores.get((method, dataset), {}).items())
+            axis.plot([t for t, _ in found], [value for _, value in found], color=colour, label=method)
+        axis.set_xlabel("time t of the flow")
+        axis.set_ylabel("validation accuracy (%)")
+
+    return Plot(f"{table.study.name}-flow", "validation accuracy along the flow", table.datasets, panel)
+
+
+def _marks(axis: Axes, found: Sequence[tuple[float, float, float]], label: str, *, mark: str, colour: str) -> None:
+    if found:
+        value, height, half = zip(*found, strict=True)
+        axis.errorbar(value, height, xerr=half, fmt=mark, color=colour, label=label, markersize=4, capsize=2)
+
+
+def _curve(axis: Axes, points: Sequence[tuple[float, Cell]], name: str, colour: str) -> None:
+    found = sorted((at, cell.sample.mean, cell.sample.half or 0.0) for at, cell in points if cell.sample is not None)
+    if found:
+        at, value, half = zip(*found, strict=True)
+        axis.errorbar(at, value, yerr=half, fmt="o-", color=colour, markersize=4, capsize=2, label=name)

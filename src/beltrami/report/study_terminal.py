@@ -1,0 +1,150 @@
+"""Studies and searches in a terminal, and the texts that the page shares."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from beltrami.config import RunConfig
+from beltrami.lab.study import Cell, Comparison, Record, Sample, Study, Table, latest, ratio
+from beltrami.lab.tune import Search, ranking
+from beltrami.lab.tune.search_space import value_of
+
+CELL, GAP = 27, 3  # characters of a column, and between two
+NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"
+SHOWN = 5  # of the best trials
+
+
+def cell_texts(cell: Cell | None, digits: int) -> list[str]:
+    """Return the lines of a cell: mean and standard deviation; interval and counts; the paper's figure."""
+    if cell is None:
+        return []
+    sample = cell.sample
+    mean = "-" if sample is None else f"{sample.mean:,.{digits}f}"
+    deviation = "" if sample is None or cell.deviation is None else f" ± {cell.deviation:,.{digits}f}"
+    counts = [
+        _interval(sample, digits) if sample is not None and sample.half is not None else "",
+        f"n = {cell.runs}" if cell.runs > 1 else "",
+        f"{cell.failed} failed" if cell.failed else "",
+    ]
+    paper = "" if cell.paper is None else f"paper {cell.paper}"
+    return [text for text in (mean + deviation, ", ".join(filter(None, counts)), paper) if text]
+
+
+def comparison_text(sample: Sample, comparison: Comparison, digits: int) -> str:
+    """Return a difference with its sign, or a ratio, with its interval and the number of splits or seeds."""
+    digits = 2 if comparison.compare is ratio else digits
+    mean = f"{sample.mean:,.2f}x" if comparison.compare is ratio else f"{sample.mean:+,.{digits}f}"
+    interval = "" if sample.half is None else f" {_interval(sample, digits)}"
+    return f"{mean}{interval}, n = {sample.count}"
+
+
+def comparison_title(comparison: Comparison) -> str:
+    return f"{comparison.one} {'/' if comparison.compare is ratio else '-'} {comparison.other}"
+
+
+def failures(table: Table) -> str:
+    """Return a sentence on the runs that failed; empty if none did."""
+    if not table.failed:
+        return ""
+    runs = "1 run" if table.failed == 1 else f"{table.failed} runs"
+    return f"{runs} failed and count for nothing here; the lines of the results file say why."
+
+
+def describe_run(record: Record) -> str:
+    """Return what a run of a study was and how it ended."""
+    accuracy = record.number("test_accuracy")
+    found = "done" if accuracy is None else f"test {accuracy:.2f}%"
+    run = f"{record.method} on {record.dataset}, split {record.split_seed}, seed {record.seed}"
+    return f"{run}: {found if record.error is None else f'failed: {record.error}'}"
+
+
+def describe_trial(record: Record) -> str:
+    """Return what a trial of a search was and how it ended."""
+    if record.error is not None:
+        return f"trial {record.method}: failed: {record.error}"
+    epochs, end = len(record.extra["by_epoch"]), "stopped after" if record.extra["stopped"] else "in"
+    return (
+        f"trial {record.method}: validation {_validation(record)}%, {end} {epochs} epochs, "
+        f"{record.extra['seconds']:.1f} s"
+    )
+
+
+def print_studies(studies: Mapping[str, Study]) -> None:
+    """Print the studies, one per line."""
+    grid = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, study in studies.items():
+        grid.add_row(f"[bold]{name}[/]", study.title)
+    Console(highlight=False).print(grid)
+
+
+def print_tables(tables: Iterable[Table], *, path: Path) -> None:
+    """Print a table for each quantity, and its comparisons."""
+    console = Console(highlight=False)
+    for table in tables:
+        digits, title = table.quantity.digits, table.quantity.title
+        cells = {
+            method: {name: cell_texts(table.cells.get((method, name)), digits) for name in table.datasets}
+            for method in table.methods
+        }
+        comparisons = {
+            comparison_title(each): {name: [comparison_text(sample, each, digits)] for name, sample in samples.items()}
+            for each, samples in table.comparisons.items()
+        }
+        widest = max(map(len, [*cells, *comparisons]))
+        at_once = max(1, (console.width - widest - GAP) // (CELL + GAP))
+        for heading, rows in ((f"{table.study.name}: {title}", cells), (f"{title}, compared run by run", comparisons)):
+            if rows:
+                console.print(f"[bold]{heading}[/]")
+                for first in range(0, len(table.datasets), at_once):
+                    console.print(_grid(table.datasets[first : first + at_once], rows))
+        if table.failed:
+            console.print(f"[yellow]{failures(table)}[/]")
+    console.print(f"[dim]{escape(NOTE)}[/]")
+    console.print(f"[dim]from[/] {path}")
+
+
+def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, path: Path) -> None:
+    """Print the best trials beside the recipe itself, how the others ended, and how to train the best one."""
+    console = Console(highlight=False)
+    ranked, trials = ranking(records), latest(records)
+    console.print(f"[bold]validation {_validation(ranked[0])}%[/]  (trial {ranked[0].method})")
+    for record in ranked:
+        if record.method == "0":
+            console.print(f"the recipe as it stands: {_validation(record)}%  (trial 0)")
+    stopped = sum(bool(record.extra["stopped"]) for record in trials if record.error is None)
+    failed = sum(record.error is not None for record in trials)
+    console.print(f"{len(trials)} configurations tried, {stopped} stopped early, {failed} failed")
+    names = search.space.distributions
+    table = Grid(box=None, padding=(0, 2, 0, 0))
+    table.add_column("trial", min_width=max(map(len, names), default=0))
+    for record in ranked[:SHOWN]:
+        table.add_column(record.method, justify="right")
+    table.add_row("validation", *map(_validation, ranked[:SHOWN]))
+    configs = [search.trial(int(record.method)).config for record in ranked[:SHOWN]]
+    for name in names:
+        table.add_row(f"[dim]{name}[/]", *(str(value_of(config, name)) for config in configs))
+    console.print(table)
+    console.print(f"[dim]saved in[/] {path}", soft_wrap=True)
+    console.print(f"[dim]train it:[/] beltrami train {best.dataset} --recipe {path}", soft_wrap=True)
+
+
+def _grid(datasets: Sequence[str], rows: Mapping[str, Mapping[str, Sequence[str]]]) -> Grid:
+    grid = Grid(box=None, padding=(0, GAP, 0, 0))
+    for name in ("", *datasets):
+        grid.add_column(name)
+    for name, cells in rows.items():
+        texts = ([escape(text) for text in cells.get(dataset, ())] for dataset in datasets)
+        grid.add_row(name, *("\n".join([*each[:1], *(f"[dim]{text}[/]" for text in each[1:])]) for each in texts))
+    return grid
+
+
+def _interval(sample: Sample, digits: int) -> str:
+    low, high = sample.interval or (sample.mean, sample.mean)
+    return f"[{low:,.{digits}f}, {high:,.{digits}f}]"
+
+
+def _validation(record: Record) -> str:
+    return f"{record.number('validation') or 0.0:.2f}"

@@ -1,0 +1,146 @@
+"""The file of a study loses and repeats nothing, and one process at a time writes to it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from study_records import a_record
+
+from beltrami.errors import DataError
+from beltrami.lab.study import Record, RecordLog, read_folder, read_records
+from beltrami.lab.study.record import latest
+
+
+def written(path: Path, *records: Record) -> Path:
+    with RecordLog(path, resume=True) as log:
+        for each in records:
+            log.append(each)
+    return path
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    records = [a_record(seed=0, tried=12, extra={"along": [[1.0, 80.5]]}), a_record("uniform", None, seed=1)]
+    path = written(tmp_path / "deep" / "random.jsonl", *records)
+    assert read_records(path) == records
+    assert path.read_text().count("\n") == 2
+
+
+def test_a_record_is_on_the_disk_when_append_returns(tmp_path: Path) -> None:
+    with RecordLog(tmp_path / "random.jsonl", resume=False) as log:
+        log.append(a_record())
+        assert read_records(log.path) == [a_record()]
+
+
+def test_a_record_written_before_an_interrupt_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    with RecordLog(tmp_path / "random.jsonl", resume=False) as log:
+        monkeypatch.setattr("beltrami.lab.study.record.os.fsync", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            log.append(a_record())
+        assert log.records == []
+        log.reread()
+        assert log.records == [a_record()]
+
+
+def test_a_file_with_records_is_refused_without_resume(tmp_path: Path) -> None:
+    path = written(tmp_path / "random.jsonl", a_record())
+    with pytest.raises(ValueError, match=r"random.jsonl is not empty: go on with it by `--resume`"):
+        RecordLog(path, resume=False)
+    assert read_records(path) == [a_record()]
+    written(path)  # the refusal left no lock behind
+
+
+@pytest.mark.parametrize("kept", [1, 20, -1], ids=["one byte", "some bytes", "all but the newline"])
+def test_an_incomplete_last_line_is_dropped(tmp_path: Path, kept: int) -> None:
+    path = written(tmp_path / "random.jsonl", a_record(seed=0), a_record(seed=1))
+    whole = path.read_bytes()
+    torn = a_record(seed=2).to_json().encode() + b"\n"
+    path.write_bytes(whole + torn[:kept])
+    with RecordLog(path, resume=True) as log:
+        assert [each.seed for each in log.records] == [0, 1]
+        log.append(a_record(seed=2))
+    assert path.read_bytes() == whole + torn
+
+
+def test_a_file_with_only_an_incomplete_line_is_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "random.jsonl"
+    path.write_bytes(b'{"study": "ran\0\0\0')
+    with RecordLog(path, resume=True) as log:
+        assert log.records == []
+    assert path.read_bytes() == b""
+
+
+def test_a_line_that_is_not_a_record_is_refused_by_its_number(tmp_path: Path) -> None:
+    path = written(tmp_path / "random.jsonl", a_record())
+    good = a_record().to_json()
+    for text, why in (
+        ("{}", "study"),
+        ("7", "a record is a JSON object; got 7"),
+        ("nonsense", "Expecting value"),
+        (good.replace('"schema": 2', '"schema": 3'), "schema 3 is unknown; this version reads up to 2"),
+        (good.replace('"settings": {}', '"settings": 3'), "settings. takes dict; got 3"),
+        (good.replace('"study"', '"stdy"'), "stdy"),
+    ):
+        path.write_text(f"{good}\n{text}\n")
+        with pytest.raises(DataError, match=rf"line 2 of .*random.jsonl is not a record of a study \(.*{why}"):
+            read_records(path)
+
+
+def test_a_line_of_the_first_release_is_read(tmp_path: Path) -> None:
+    values = json.loads(a_record(extra={"along": [[1.0, 80.5]]}).to_json())
+    del values["schema"]
+    values["row"], values["also"] = values.pop("method"), values.pop("extra")
+    path = tmp_path / "random.jsonl"
+    path.write_text(json.dumps(values) + "\n")
+    assert read_records(path) == [a_record(extra={"along": [[1.0, 80.5]]})]
+
+
+def test_two_processes_do_not_write_to_one_file(tmp_path: Path) -> None:
+    with (
+        RecordLog(tmp_path / "random.jsonl", resume=True),
+        pytest.raises(DataError, match=r"another process is writing to .*random.jsonl"),
+    ):
+        RecordLog(tmp_path / "random.jsonl", resume=True)
+    RecordLog(tmp_path / "random.jsonl", resume=True).__exit__(None, None, None)
+
+
+def test_a_run_counts_once_by_its_last_line(tmp_path: Path) -> None:
+    failed, done, other = a_record(accuracy=None), a_record(accuracy=81.0), a_record("uniform", None)
+    path = written(tmp_path / "random.jsonl", failed, other, done)
+    with RecordLog(path, resume=True) as log:
+        assert log.runs() == [done, other]
+        assert log.done() == {done.identity}
+    assert latest([done, done]) == [done]
+
+
+def test_a_folder_is_read_by_studies(tmp_path: Path) -> None:
+    written(tmp_path / "random.jsonl", a_record())
+    (tmp_path / "notes.txt").write_text("not a study")
+    assert read_folder(tmp_path) == {"random": [a_record()]}
+    assert read_records(tmp_path / "none.jsonl") == []
+
+
+def test_numbers_are_found_by_their_dotted_names() -> None:
+    found = a_record(extra={"evaluations": {"forward": 7}, "along": [[1.0, 2.0]]})
+    assert found.number("test_accuracy") == 80.0
+    assert found.number("evaluations.forward") == 7.0
+    assert found.number("evaluations.backward") is None
+    assert found.number("along") is None
+    assert a_record(accuracy=None).number("test_accuracy") is None
+
+
+def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with RecordLog(tmp_path / "random.jsonl", resume=True) as log:
+        log.append(a_record(seed=0))
+
+        class Full:
+            def write(self, text: bytes) -> int:
+                return len(text) - 1
+
+        with monkeypatch.context() as patch:
+            patch.setattr(log, "_file", Full())
+            with pytest.raises(OSError, match=r"the disk of .*random.jsonl is full: make room, and go on with"):
+                log.append(a_record(seed=1))
+        assert log.records == [a_record(seed=0)]

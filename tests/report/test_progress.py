@@ -1,0 +1,113 @@
+"""Progress is live on a terminal, and plain lines or nothing elsewhere."""
+
+from pathlib import Path
+
+import pytest
+from study_records import a_record
+
+from beltrami.lab.study import Record
+from beltrami.lab.tune import TrialProgress, search_for
+from beltrami.report.progress import RunCounter, counting, display, training
+from beltrami.report.study_terminal import describe_run, describe_trial, print_search
+from beltrami.train import Epoch, ValidationScore
+
+SEARCH = search_for("digits", "blend", splits=1)
+
+EPOCH = Epoch(1, (0,), (0.5,), (ValidationScore(0.9, -0.4, 2.0),), (ValidationScore(0.95, -0.3, 4.0),), 16, 2)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+
+def trial(number: int, validation: float, *, stopped: bool = False) -> Record:
+    progress = TrialProgress((validation,) * 10, 2.0, None if stopped else validation)
+    return SEARCH.record(number, progress, stopped=stopped)
+
+
+FAILED = SEARCH.record(3, TrialProgress(), error="the loss became nan [inf]")
+
+
+def test_bars_are_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with display("cora / ppr") as shown:
+        shown.update("ind.cora.x", 10, 100)
+        shown.update("PPR", 100, None)
+    with training(2, title="toy") as on_epoch:
+        on_epoch(EPOCH)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_shows_downloads_pieces_of_work_and_epochs(capsys: pytest.CaptureFixture[str]) -> None:
+    with display("cora / ppr") as shown:
+        shown.update("ind.cora.x", 10, None)
+        shown.update("ind.cora.x", 2000, 4000)
+    with training(2, title="toy") as on_epoch:
+        on_epoch(EPOCH)
+    out, err = capsys.readouterr()
+    assert out == ""
+    for text in ("cora / ppr", "ind.cora.x", "2,000/4,000", "loss 0.500  val 90.0  best 95.0 at t = 4.00  f 16"):
+        assert text in err
+
+
+def test_without_a_terminal_every_run_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with counting(2, title="random", describe=describe_run) as watch:
+        watch.status("blend on digits")
+        watch.end(a_record(accuracy=84.25))
+        watch.note("one by one, since [x] fails")
+        watch.end(a_record(accuracy=None, seed=1))
+    first, note, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("1/2 blend on digits, split 0, seed 0: test 84.25% (about ")
+    assert note == "one by one, since [x] fails"
+    assert second.startswith("2/2 blend on digits, split 0, seed 1: failed: the loss became nan (in ")
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_shows_what_is_running_and_prints_only_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    with counting(3, title="digits", describe=describe_trial) as watch:
+        watch.status("2 running, best 91.25% (trial 2)")
+        watch.end(trial(2, 91.25))
+        watch.end(FAILED)
+        (task,) = watch.display.bars.tasks
+        assert task.completed == 2
+        assert task.fields["state"].startswith("2/3 2 running, best 91.25% (trial 2)  about ")
+    err = capsys.readouterr().err
+    assert "trial 3: failed: the loss became nan [inf]" in err
+    assert "validation 91.25%, in" not in err
+
+
+def test_time_left_is_estimated_from_the_runs_so_far() -> None:
+    clock = iter([0.0, 10.0, 20.0, 6000.0])
+    with display() as shown:
+        counter = RunCounter(shown, 3, "random", describe_run, clock=lambda: next(clock))
+        left = []
+        for seed in range(3):
+            counter.end(a_record(seed=seed))
+            left.append(counter.left)
+    assert left == ["about 20 s left", "about 10 s left", "in 1.7 h"]
+
+
+def test_a_trial_is_described_by_its_end() -> None:
+    assert describe_trial(trial(1, 80.0)) == "trial 1: validation 80.00%, in 10 epochs, 2.0 s"
+    assert describe_trial(trial(1, 80.0, stopped=True)) == "trial 1: validation 80.00%, stopped after 10 epochs, 2.0 s"
+    assert describe_trial(FAILED) == "trial 3: failed: the loss became nan [inf]"
+
+
+def test_the_best_trials_are_printed_beside_the_recipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    records = [trial(0, 80.0), trial(1, 85.0), trial(2, 70.0, stopped=True), FAILED]
+    best = SEARCH.best(records)
+    assert best is not None
+    print_search(SEARCH, records, best, path=Path("here/best.json"))
+    out = capsys.readouterr().out
+    assert out.startswith("validation 85.00%  (trial 1)\nthe recipe as it stands: 80.00%  (trial 0)\n")
+    assert "4 configurations tried, 1 stopped early, 1 failed" in out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
+    assert rows["trial"] == ["1", "0", "2"]
+    assert rows["train.lr"] == [str(SEARCH.trial(number).config.train.lr) for number in (1, 0, 2)]
+    assert out.splitlines()[-1] == "train it: beltrami train digits --recipe here/best.json"
