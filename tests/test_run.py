@@ -258,6 +258,7 @@ def test_the_input_features_alter_the_input_graph() -> None:
     assert set(near.edges.weight.tolist()) <= {1.0, 0.5}
 
 
+@pytest.mark.slow
 def test_runs_trained_together_have_the_results_of_single_runs() -> None:
     configs = [override(load_recipe("blend", "digits", seed=seed), SHORT) for seed in (3, 4, 5)]
     together = run_configs(configs)

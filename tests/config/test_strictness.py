@@ -175,6 +175,7 @@ def test_every_setting_of_nested_kinds_changes_what_is_built(group: str, context
     check_each_setting_counts(config, group, getattr(config, group))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_kind_builds_something_else(group: str) -> None:
     seen = [built(configured(group, kind)) for each, kind in CASES if each == group]
@@ -189,6 +190,7 @@ def test_every_type_of_settings_is_covered() -> None:
 VALUES = st.sampled_from(["0", "1", "2", "3", "0.3", "1.5", "true", "false", "null", "softmax", "u", "both", "rk4"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     recipe=st.sampled_from(sorted(RECIPES)),
