@@ -22,6 +22,7 @@ from beltrami.lab.worker import Finished, JobReport, OnEpoch
 HELD = [
     "train.epochs=12",
     "scheme.kind=constant",
+    "scheme.kind=constant",
     "scheme.solver=rk4",
     "scheme.dt=1",
     "scheme.time=2",

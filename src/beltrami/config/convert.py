@@ -51,7 +51,7 @@ RENAMED: Mapping[str, str] = {
     "scheme.descends": "scheme.energy_decreasing",
     "scheme.backward": "scheme.adjoint.solver",
     "scheme.backward_dt": "scheme.adjoint.dt",
-    "train.validate_every": "train.validate_every",
+    "train.look_every": "train.validate_every",
     "train.average": "train.ema",
     "train.adopt": "train.self_training",
     "train.record": "train.cuda_graph",

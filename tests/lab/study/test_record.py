@@ -7,8 +7,22 @@ import pytest
 from study_records import a_record
 
 from beltrami.errors import DataError
-from beltrami.lab.study import Record, RecordLog, read_folder, read_records
+from beltrami.lab.study import STUDIES, Record, RecordLog, plan, read_folder, read_records
 from beltrami.lab.study.record import latest
+from beltrami.lab.study.work import Outcome
+
+FIRST_RELEASE_GCN = {
+    "model.dropout": 0.8,
+    "model.input_dropout": 0.8,
+    "model.kind": "gcn",
+    "scheme.solver": "rk4",
+    "scheme.time": 1.0,
+    "scheme.dt": 0.25,
+    "train.epochs": 300,
+    "train.time_multiple": 1.0,
+    "train.look_every": 1,
+}
+"""Settings of recipe ``gcn`` on Cora as a record of the first release holds them."""
 
 
 def written(path: Path, *records: Record) -> Path:
@@ -89,12 +103,15 @@ def test_a_line_that_is_not_a_record_is_refused_by_its_number(tmp_path: Path) ->
 
 
 def test_a_line_of_the_first_release_is_read(tmp_path: Path) -> None:
-    values = json.loads(a_record(extra={"along": [[1.0, 80.5]]}).to_json())
+    (run,) = plan(STUDIES["random"], datasets=["cora"], methods=["gcn"], splits=1, inits=1)
+    record = run.record(Outcome({"recipe": "gcn", "test_accuracy": 80.5}, {"along": [[1.0, 80.5]]}))
+    values = json.loads(record.to_json())
     del values["schema"]
     values["row"], values["also"] = values.pop("method"), values.pop("extra")
+    values |= {"settings": FIRST_RELEASE_GCN, "key": "0" * 16, "setup": "0" * 16}
     path = tmp_path / "random.jsonl"
     path.write_text(json.dumps(values) + "\n")
-    assert read_records(path) == [a_record(extra={"along": [[1.0, 80.5]]})]
+    assert read_records(path) == [record]
 
 
 def test_two_processes_do_not_write_to_one_file(tmp_path: Path) -> None:

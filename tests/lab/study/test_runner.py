@@ -20,7 +20,7 @@ from beltrami.lab.worker import Died, Finished, OnEpoch
 from beltrami.run import Problem, load_problem
 from beltrami.train import count_parameters
 
-SHORT = ["train.epochs=2", "scheme.time=2", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
+SHORT = ["train.epochs=2", "scheme.time=2", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1", "model.feat=8"]
 
 
 class FailingWork(Work):
@@ -196,13 +196,14 @@ def test_each_work_records_what_it_measures(work: Work, measured: str, tmp_path:
 @pytest.mark.parametrize("encoding", ["none", pytest.param("ppr", marks=pytest.mark.slow), "laplacian"])
 def test_parameters_are_counted_without_computing_positions(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (run,) = runs_on_digits(1)
-    config = override(run.config, [f"position.encoding={encoding}", "position.channels=7"])
+    channels = ["position.channels=7"] if encoding == "laplacian" else []
+    config = override(run.config, [f"position.kind={encoding}", *channels])
     expected = count_parameters(load_problem(config).model(config).parameters())
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("positions were computed")
 
-    monkeypatch.setattr(import_module("beltrami.run"), "cached", refuse)
+    monkeypatch.setattr(import_module("beltrami.precompute"), "cached_positions", refuse)
     work = Count()
     found = work.one(config, work.load_problem(config, device="cpu"), on_epoch=lambda number, going: None)
     assert found.extra["parameters"] == expected

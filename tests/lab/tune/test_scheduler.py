@@ -85,7 +85,15 @@ def test_trials_that_fail_or_die_leave_their_error_and_do_not_count_later(tmp_pa
     "settings", [pytest.param([], marks=pytest.mark.slow), ["train.lr=1e20"]], ids=["fine", "diverging"]
 )
 def test_a_worker_reports_milestones_and_the_end_or_its_error(settings: list[str]) -> None:
-    short = ["train.epochs=15", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8", *settings]
+    short = [
+        "train.epochs=15",
+        "scheme.kind=constant",
+        "scheme.solver=rk4",
+        "scheme.dt=1",
+        "scheme.time=2",
+        "model.feat=8",
+        *settings,
+    ]
     search = search_for("digits", "blend", splits=1, settings=short)
     *reports, last = TrialWorker(search, "cpu").run(0, lambda number, going: None)
     assert isinstance(last, Finished)

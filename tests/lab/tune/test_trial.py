@@ -23,6 +23,7 @@ SHORT = [
     "train.epochs=4",
     "train.validate_every=2",
     "scheme.kind=constant",
+    "scheme.kind=constant",
     "scheme.solver=rk4",
     "scheme.dt=1",
     "scheme.time=2",
@@ -129,7 +130,7 @@ def test_a_run_that_ends_early_counts_with_its_best_until_the_others_end(monkeyp
         def __next__(self) -> Any:
             score = next(self.scores)
             order.append(self.name)
-            return SimpleNamespace(best=ValidationScore(score, 0.0, 1.0))
+            return SimpleNamespace(best=(ValidationScore(score, 0.0, 1.0),))
 
         def stop(self) -> None:
             order.append(f"{self.name} stopped")
