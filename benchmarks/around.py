@@ -1,6 +1,6 @@
 """Lists for benchmarks/search.py: random settings around a recipe, as wide as the question is open.
 
-python benchmarks/around.py cora digl --trials 60 --runs 10 --seed 1 >> results/search/second.txt
+python benchmarks/around.py cora digl --trials 60 --runs 10 --seed 1 >> results/search/random-draws.txt
 """
 
 import argparse

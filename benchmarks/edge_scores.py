@@ -1,14 +1,13 @@
-"""What edges are worth by scores that no class label, or only those of training nodes, went into.
+"""Measure scores of edges that use no labels, or those of training nodes only.
 
     python benchmarks/edge_scores.py citeseer --splits 16
 
-Three scores of edges: how alike the features of their ends are; how alike these are in a projection that was learned to
-tell linked nodes from others; and how far the predictions of a first model, with uniform weights, agree. Of each: how
-well it tells edges within classes from edges across, by the area under the curve among validation nodes that chose
-nothing, and what a model is worth on these nodes whose edges count e to the power of the score
-(``FeatureSimilarity``), less one whose edges all count alike.
-A file a dataset, results/edge_scores/NAME.json. Seeds begin at 1000; no test label is
-read.
+There are three scores: the similarity of the features of both ends; the same in a projection that was learned to tell
+linked nodes from others; and the agreement of the predictions of a first model with uniform weights. For each score the
+script measures, on validation nodes that were used for no choice, the area under the ROC curve that separates edges
+within a class from edges between classes, and the accuracy of a model whose edges are weighted by e to the power of the
+score (``FeatureSimilarity``). The accuracy with uniform weights is measured beside them.
+Results go to results/edge_scores/DATASET.json. Seeds begin at 1000; no test label is read.
 """
 
 import argparse
@@ -40,7 +39,7 @@ CHANNELS, EPOCHS, DROPPED = 64, 60, 0.8
 
 
 def by_links(x: Tensor, edges: Edges) -> Tensor:
-    """Features (n, d) in the directions (n, 64) in which linked nodes are alike and random pairs are not."""
+    """Return a learned projection (n, 64) of features (n, d) where linked nodes are similar, random pairs are not."""
     with seeded(0), torch.enable_grad():
         project = torch.nn.Linear(x.shape[1], CHANNELS, bias=False)
         scale, shift = torch.nn.Parameter(torch.zeros(())), torch.nn.Parameter(torch.zeros(()))
@@ -57,7 +56,7 @@ def by_links(x: Tensor, edges: Edges) -> Tensor:
 
 
 def trained(config: RunConfig, problem: Problem, split: Split) -> Tensor:
-    """Class scores of a model, (n, classes)."""
+    """Train a model and return its class scores, (n, classes)."""
     with seeded(config.seed):
         model = problem.model(config)
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
@@ -66,7 +65,7 @@ def trained(config: RunConfig, problem: Problem, split: Split) -> Tensor:
 
 
 def measured(dataset: str, splits: int) -> dict[str, Any]:
-    """Accuracies and areas by the kind of score, a number a split."""
+    """Return the accuracies and areas of every score, one number per split."""
     problem = load_problem(load_recipe("uniform", dataset, protocol="digl"))
     edges, y = problem.edges, problem.dataset.y
     points = {"features": tf_idf(problem.dataset.x), "links": by_links(tf_idf(problem.dataset.x), edges)}
@@ -74,15 +73,15 @@ def measured(dataset: str, splits: int) -> dict[str, Any]:
     area: dict[str, list[float]] = {name: [] for name in (*points, "predictions")}
     for seed in range(FIRST_SEED, FIRST_SEED + splits):
         config = override(load_recipe("uniform", dataset, protocol="digl", seed=seed), ["train.self_training=0"])
-        split, evaluate_fit = halves(make_split(problem.dataset, protocol="digl", seed=seed))
+        split, held_out = halves(make_split(problem.dataset, protocol="digl", seed=seed))
         logits = trained(config, problem, split)
-        right["uniform"].append(100 * accuracy(logits[evaluate_fit], y[evaluate_fit]))
-        among = evaluate_fit[edges.i] & evaluate_fit[edges.j] & (edges.i < edges.j)
+        right["uniform"].append(100 * accuracy(logits[held_out], y[held_out]))
+        among = held_out[edges.i] & held_out[edges.j] & (edges.i < edges.j)
         within = (y[edges.i] == y[edges.j])[among]
         for name, z in {**points, "predictions": torch.softmax(logits, 1)}.items():
             area[name].append(float(roc_auc_score(within, edge_cosine(z, edges)[among])))
-            weighed = replace(problem, edges=FeatureSimilarity(SHARPNESS)(z, edges))
-            right[name].append(100 * accuracy(trained(config, weighed, split)[evaluate_fit], y[evaluate_fit]))
+            reweighted = replace(problem, edges=FeatureSimilarity(SHARPNESS)(z, edges))
+            right[name].append(100 * accuracy(trained(config, reweighted, split)[held_out], y[held_out]))
         print(dataset, seed, *(f"{name} {statistics.mean(values):.2f}" for name, values in right.items()), flush=True)
     return {"dataset": dataset, "splits": splits, "accuracy": right, "area": area, "device": "cpu"}
 

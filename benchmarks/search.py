@@ -1,7 +1,7 @@
 """Validation accuracy of settings, a line of a list each: what recipes are chosen by. No test label is read.
 
-    python benchmarks/search.py results/search/second.txt --device cuda --processes 8
-    python benchmarks/search.py results/search/second.txt --show
+    python benchmarks/search.py results/search/random-draws.txt --device cuda --processes 8
+    python benchmarks/search.py results/search/random-draws.txt --show
 
 A line of the list names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds
 begin at 1000, so that random splits are not those that results are quoted on. Rows are added to the list's ``.jsonl``

@@ -1,4 +1,4 @@
-"""The tables in docs/search.md, from results/search and results/edge_scores; ``--write`` puts them there.
+"""Make the tables of docs/search.md from results/search and results/edge_scores; ``--write`` updates the page.
 
 python benchmarks/searched.py [--write]
 """
@@ -16,8 +16,8 @@ from beltrami.config.recipe.catalogue import OURS
 ROOT = Path(__file__).parents[1]
 RESULTS, SCORES = ROOT / "results" / "search", ROOT / "results" / "edge_scores"
 PAGE = ROOT / "docs" / "search.md"
-HEAD = ("dataset", "splits", "configurations", "best", "median", "the best, in short")
-SHORT = (  # names of the first release, in which the lists were written
+HEAD = ("dataset", "splits", "configurations", "best", "median", "main settings of the best")
+SHOWN = (  # settings in the table, by the names of the first release, which the lists use
     "diffusivity.score",
     "diffusivity.over",
     "position.encoding",
@@ -29,12 +29,12 @@ SHORT = (  # names of the first release, in which the lists were written
 
 
 def table(folder: Path = RESULTS) -> str:
-    """A row a dataset and protocol: how many configurations of ours were tried, and what validation said of them."""
+    """Return a row per dataset and protocol: configurations of our recipes, best and median validation accuracy."""
     found: dict[tuple[str, str], dict[tuple[str, ...], tuple[int, float]]] = defaultdict(dict)
     for path in sorted(folder.glob("*.jsonl")):
         for row in map(json.loads, path.read_text().splitlines()):
             dataset, name, protocol, runs, *settings = row["line"].split()
-            protocol += ", held" if row.get("held") else ""  # judged by other nodes: not to be compared
+            protocol += ", held" if row.get("held") else ""  # evaluated on other nodes, so not comparable
             if name in OURS and row.get("mean") is not None:
                 key = (name, *settings)
                 found[dataset, protocol][key] = max(
@@ -44,7 +44,7 @@ def table(folder: Path = RESULTS) -> str:
     for (dataset, protocol), tried in sorted(found.items()):
         means = [mean for _, mean in tried.values()]
         (name, *settings), (runs, best) = max(tried.items(), key=lambda each: each[1][1])
-        words = ", ".join([name, *(each for each in settings if each.startswith(SHORT))])
+        words = ", ".join([name, *(each for each in settings if each.startswith(SHOWN))])
         cells = (
             dataset,
             protocol,
@@ -58,19 +58,20 @@ def table(folder: Path = RESULTS) -> str:
 
 
 def edge_scores(folder: Path = SCORES) -> str:
-    """A row a dataset and score of edges: how well it knows their kind, and what weights by it are worth."""
+    """Return a row per dataset and score of edges: its area under the ROC curve, and the gain of weights by it."""
     lines = []
     for path in sorted(folder.glob("*.json")):
         found = json.loads(path.read_text())
         for name, areas in found["area"].items():
-            apart = [a - b for a, b in zip(found["accuracy"][name], found["accuracy"]["uniform"], strict=True)]
-            error = statistics.stdev(apart) / len(apart) ** 0.5
-            worth = f"{statistics.mean(apart):+.2f} ± {error:.2f}"
-            lines.append((found["dataset"], name, f"{statistics.mean(areas):.2f}", worth, str(len(apart))))
-    return markdown(("dataset", "edges count by", "area", "less uniform weights", "splits"), lines)
+            differences = [a - b for a, b in zip(found["accuracy"][name], found["accuracy"]["uniform"], strict=True)]
+            error = statistics.stdev(differences) / len(differences) ** 0.5
+            gain = f"{statistics.mean(differences):+.2f} ± {error:.2f}"
+            lines.append((found["dataset"], name, f"{statistics.mean(areas):.2f}", gain, str(len(differences))))
+    return markdown(("dataset", "edges weighted by", "area", "minus uniform weights", "splits"), lines)
 
 
 def tables() -> dict[str, str]:
+    """Return the tables by the names of their places in the page."""
     return {"searched": table(), "edge scores": edge_scores()}
 
 

@@ -1,4 +1,4 @@
-"""docs/zoo.md tells the truth: its code runs, its table is that of the code and the result files."""
+"""docs/zoo.md: its code runs, and its table is made from the code and the result files."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "zoo.md").read_text()
 
 
-def test_table_comes_from_the_code_and_the_results() -> None:
+def test_table_equals_that_made_from_the_code_and_the_results() -> None:
     assert filled(PAGE, {"zoo": zoo.table()}, page="zoo.md") == PAGE
 
 
