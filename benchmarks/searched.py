@@ -11,7 +11,7 @@ from pathlib import Path
 
 from marks import filled, markdown
 
-from beltrami.config.recipe.catalogue import OURS
+from beltrami.config.recipe.recipes import OURS
 
 ROOT = Path(__file__).parents[1]
 RESULTS, SCORES = ROOT / "results" / "search", ROOT / "results" / "edge_scores"

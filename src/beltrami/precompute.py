@@ -10,7 +10,7 @@ from torch import Tensor
 
 from beltrami.config.build import build_encoding
 from beltrami.config.build_evolution import build_stencil
-from beltrami.config.parse import override, parse
+from beltrami.config.parser import override, parse
 from beltrami.config.spec import DataSpec, RunConfig
 from beltrami.config.spec_graph import NoneSpec, PositionSpec, StencilSpec, kinds_of
 from beltrami.data import CATALOGUE, Dataset, Progress, load

@@ -10,7 +10,7 @@ import numpy
 import torch
 
 import beltrami
-from beltrami.config.parse import read
+from beltrami.config.parser import read
 from beltrami.config.spec import SCHEMA
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
 from beltrami.config.files import resolve_files
-from beltrami.config.parse import read_config
-from beltrami.config.recipe.catalogue import search_count
+from beltrami.config.parser import read_config
+from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
 from beltrami.data import Dataset, Progress, Split, make_split

@@ -8,7 +8,7 @@ import pytest
 
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, parse, read_config, setting_names
 from beltrami.config.convert import FIRST, RENAMED, convert
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.errors import DataError
 
 RECORDED = json.loads((Path(__file__).parent / "first_release_recipes.json").read_text())

@@ -11,10 +11,10 @@ from checks import crooked, dense, undirected
 from beltrami.config import RECIPES, RunConfig, load_recipe, override, parse
 from beltrami.config.build import BASELINES, ZOO, build_classifier, build_encoding, build_model, build_training
 from beltrami.config.build_evolution import build_stencil
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.config.recipe.baseline import DATASETS, GRAND, SETTINGS
 from beltrami.config.recipe.blend import BLEND, POLYAKOV, PUBLISHED, REWIRED
-from beltrami.config.recipe.catalogue import ON_DATASETS, OURS, search_count
+from beltrami.config.recipe.recipes import ON_DATASETS, OURS, search_count
 from beltrami.config.spec_graph import InputEdgesSpec, NoneSpec, PPRSpec
 from beltrami.data import CATALOGUE, PROTOCOLS
 from beltrami.errors import DataError, UnknownName

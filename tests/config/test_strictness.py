@@ -15,7 +15,7 @@ from torch import nn
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override, setting_names
 from beltrami.config.build import build_classifier, build_encoding, build_training
 from beltrami.config.build_evolution import build_prior
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.config.spec import SchemeSpec, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, StencilSpec, kinds_of, specs_of
 from beltrami.config.spec_model import DiffusivitySpec, FlowSpec, ModelSpec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from study_records import a_record
 
-from beltrami.config.recipe.catalogue import TRIED
+from beltrami.config.recipe.recipes import TRIED
 from beltrami.lab.study import STUDIES, Comparison, Record, Sample, ratio, read_folder, tabulate
 from beltrami.report.study_page import figures, results_page, write_page
 from beltrami.report.study_plot import plots

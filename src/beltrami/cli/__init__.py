@@ -1,5 +1,5 @@
-"""The command line: verbs only."""
+"""The command line."""
 
-from beltrami.cli.app import app, main
+from beltrami.cli.commands import app, main
 
 __all__ = ["app", "main"]

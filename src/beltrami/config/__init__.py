@@ -2,8 +2,8 @@
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
-from beltrami.config.parse import override, parse, read_config, setting_names
-from beltrami.config.recipe.catalogue import RECIPES, load_recipe
+from beltrami.config.parser import override, parse, read_config, setting_names
+from beltrami.config.recipe.recipes import RECIPES, load_recipe
 from beltrami.config.spec import RunConfig
 
 __all__ = [

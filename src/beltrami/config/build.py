@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from beltrami import position
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
-from beltrami.config.parse import parse
+from beltrami.config.parser import parse
 from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
 from beltrami.config.spec_model import BaselineSpec, BlendSpec, ContinuousSpec, FlowModelSpec, PositionedSpec

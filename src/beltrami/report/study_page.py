@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
-from beltrami.config.recipe.catalogue import TRIED
+from beltrami.config.recipe.recipes import TRIED
 from beltrami.lab.study import STUDIES, Record, Study, Table, latest, tabulate
 from beltrami.report.study_plot import Plot, plots
 from beltrami.report.study_terminal import cell_texts, comparison_text, comparison_title, failures

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from beltrami.config import RECIPES, RunConfig, load_recipe, override
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import STUDIES, Study, plan, study_named
 from beltrami.lab.study.definition import Method, Sampling
@@ -138,7 +138,7 @@ def test_the_key_of_a_record_can_be_told_from_the_line() -> None:
 
 
 def test_records_say_how_many_configurations_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.config.recipe.catalogue.TRIED", {("blend", "photo"): 40})
+    monkeypatch.setattr("beltrami.config.recipe.recipes.TRIED", {("blend", "photo"): 40})
     runs = plan(STUDIES["random"], datasets=["photo", "cora"], methods=["blend"], splits=1)
     assert [run.record("failed").tried for run in runs] == [40, None]
 

@@ -7,7 +7,7 @@ import pytest
 
 from beltrami.config import load_recipe, override
 from beltrami.config.build_evolution import terminal_time
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import Record, RecordLog
 from beltrami.lab.study.definition import Sampling
@@ -123,7 +123,7 @@ def test_the_best_is_a_recipe_that_says_how_many_were_tried(tmp_path: Path) -> N
 
 
 def test_configurations_tried_for_the_recipe_before_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.config.recipe.catalogue.TRIED", {("blend", "digits"): 40})
+    monkeypatch.setattr("beltrami.config.recipe.recipes.TRIED", {("blend", "digits"): 40})
     best = SEARCH.best([over(1, 80.0), over(2, 70.0)])
     assert best is not None
     assert best.tried == 42

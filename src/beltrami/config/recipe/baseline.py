@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from beltrami.config.parse import override
+from beltrami.config.parser import override
 from beltrami.config.recipe.blend import DOT, PPR, WHOLE_GRAPH
 from beltrami.config.spec import ExponentialSpec, RunConfig, TerminalSpec, TrainSpec
 from beltrami.config.spec_graph import NoneSpec

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from beltrami.config.parse import override
+from beltrami.config.parser import override
 from beltrami.config.spec import ExponentialSpec, RunConfig
 from beltrami.errors import UnknownName
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beltrami.config.parse import override
-from beltrami.config.recipe.catalogue import RECIPES, is_file, load_recipe
+from beltrami.config.parser import override
+from beltrami.config.recipe.recipes import RECIPES, is_file, load_recipe
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 from beltrami.lab.study.paper_tables import PaperTable

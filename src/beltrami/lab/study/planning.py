@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
-from beltrami.config.parse import departures, override
-from beltrami.config.recipe.catalogue import search_count
+from beltrami.config.parser import departures, override
+from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from beltrami.config.convert import convert
-from beltrami.config.parse import departures, parse
+from beltrami.config.parser import departures, parse
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.run_key import key_of, setup_of

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.config.spec import RunConfig
 
 LENGTH = 16  # hexadecimal characters of a digest

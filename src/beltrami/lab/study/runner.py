@@ -9,11 +9,11 @@ import torch
 
 from beltrami.errors import DataError, in_words
 from beltrami.lab.executor import Executor, Local, Processes
-from beltrami.lab.study.catalogue import STUDIES
 from beltrami.lab.study.definition import Study
 from beltrami.lab.study.planning import PlannedRun, check_setups
 from beltrami.lab.study.record import Record, RecordLog, read_folder
 from beltrami.lab.study.run_key import setup_of
+from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Outcome, Work
 from beltrami.lab.worker import Died, Finished, OnEpoch
 from beltrami.run import Problem, on_split

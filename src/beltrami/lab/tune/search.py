@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
-from beltrami.config.parse import departures, override
-from beltrami.config.recipe.catalogue import load_recipe, search_count
+from beltrami.config.parser import departures, override
+from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.definition import FIXED, Sampling

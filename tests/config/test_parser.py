@@ -9,7 +9,7 @@ import pytest
 from toy import small_config
 
 from beltrami.config import RunConfig, load_recipe, override, parse, read_config, setting_names
-from beltrami.config.parse import departures
+from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 
 CONFIG = small_config()

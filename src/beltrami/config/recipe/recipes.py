@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from beltrami.config.parse import override, read_config
+from beltrami.config.parser import override, read_config
 from beltrami.config.recipe.baseline import BASELINE_RECIPES
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
 from beltrami.config.recipe.zoo import ZOO_RECIPES

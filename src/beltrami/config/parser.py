@@ -162,15 +162,15 @@ def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[
 
 
 def _unknown(name: str) -> ValueError:
-    """Return the error for an unknown setting: its name of today, or the nearest one and those beside it."""
+    """Return the error for an unknown setting: its name of today, or the nearest one and the others of its group."""
     if name in RENAMED:
         return ValueError(f"unknown setting {name!r}: it is called {RENAMED[name]!r} now.")
     names = setting_names()
     groups = {each.partition(".")[0] for each in names}
     near = [name] if name in groups else get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     group = (near[0] if near else name).partition(".")[0]
-    beside = [each for each in names if each.partition(".")[0] == group]
-    return UnknownName("setting", name, beside or names)
+    same_group = [each for each in names if each.partition(".")[0] == group]
+    return UnknownName("setting", name, same_group or names)
 
 
 def _defaults(kind: type[Spec]) -> Tree:
