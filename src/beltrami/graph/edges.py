@@ -126,7 +126,7 @@ class Edges:
         return self.j.device
 
     @cached_property
-    def mutual(self) -> bool:
+    def structurally_symmetric(self) -> bool:
         """Whether every edge has its reverse edge, of any weight."""
         rows, columns = self.rows, self.columns
         return torch.equal(rows.ptr, columns.ptr) and torch.equal(rows.index, columns.index)

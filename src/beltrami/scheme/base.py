@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Time: TypeAlias = float | Tensor
 VectorField: TypeAlias = Callable[[Any, Tensor], Tensor]  # of a Time and the state
-State: TypeAlias = tuple[Tensor, ...]
+State: TypeAlias = tuple[Tensor, ...]  # what a solver keeps from one step to the next
 
 _in_warmup: ContextVar[bool] = ContextVar("in_warmup", default=False)
 
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 
 class Solver(ABC):
-    """A one-step map y0 -> y1, which may keep tensors from one step to the next.
+    """A one-step map y0 -> y1.
 
     Attributes:
         order: p, where the error at a fixed time is O(dt^p).
@@ -56,9 +56,9 @@ class Solver(ABC):
     equal_steps: ClassVar[bool] = False
     synchronises: ClassVar[bool] = False
 
-    @abstractmethod
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
         """Return the solver's state before the first step."""
+        return ()
 
     @abstractmethod
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
@@ -107,8 +107,7 @@ class Stats:
     one run accepted, ``rejected`` the others, an evaluation is one of the whole batch, and ``last_dt`` is a tensor.
 
     Args:
-        evaluations: evaluations of the vector field in the forward solve.
-        backward_evaluations: evaluations of the vector field for the gradient.
+        evaluations, backward_evaluations: of the vector field, in the forward solve and for the gradient.
         accepted, rejected: steps.
         last_dt: the step length that the controller would try next, for ``Controller.resume``.
     """
@@ -173,16 +172,13 @@ class TimeStepping(ABC):
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         """Solve at the times ``ts``, which ``solve`` has checked."""
 
-    @abstractmethod
     def resume(self, stats: Stats) -> "TimeStepping":
         """Return the scheme that continues a solve with these ``stats`` without a search for the first step."""
+        return self
 
 
 class CountingField:
-    """A vector field that counts its evaluations in ``stats`` and checks the shape and type of its result.
-
-    Evaluations count as backward ones while ``backward`` is set.
-    """
+    """A vector field that counts its evaluations, as backward ones while ``backward`` is set, and checks its result."""
 
     def __init__(self, f: VectorField, stats: Stats, *, backward: bool = False) -> None:
         self.f, self.stats, self.backward = f, stats, backward

@@ -36,9 +36,6 @@ class TorchDiffEq(TimeStepping):
         if self.adjoint not in (Direct(), Continuous()):
             raise ValueError(f"torchdiffeq has the adjoints Direct() and Continuous(); got {self.adjoint!r}.")
 
-    def resume(self, stats: Stats) -> "TorchDiffEq":
-        return self
-
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         try:
             from torchdiffeq import odeint, odeint_adjoint

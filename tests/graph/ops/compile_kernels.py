@@ -30,8 +30,8 @@ from beltrami.graph.ops import dispatch, largest
 from beltrami.graph.ops.recurrence import advance, pull
 from beltrami.graph.ops.triton import attention_forward
 from beltrami.model import masking
-from beltrami.scheme.exponential import linear_combination
-from beltrami.scheme.exponential.linear_combination import combine, dots
+from beltrami.scheme.exponential import recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import combine, dots
 
 TYPES = {
     torch.float32: "*fp32",
@@ -82,7 +82,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     triton.runtime.jit.JITFunction.run = compile_instead
     dispatch.backend = lambda tensor, **_: "triton"
-    linear_combination.uses_triton = lambda tensor: True
+    recurrence_sum.uses_triton = lambda tensor: True
     row_chunks.LONG = 4
     edges = crowd()
     for dtype, normalise, f, attention_forward.ONE_PASS in (

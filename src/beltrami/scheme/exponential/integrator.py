@@ -53,9 +53,6 @@ class Exponential(TimeStepping):
     def synchronises(self) -> bool:
         return False
 
-    def resume(self, stats: Stats) -> "Exponential":
-        return self
-
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, LinearVectorField):
             raise ValueError(

@@ -84,22 +84,19 @@ def _chebyshev_sum(
 
 
 def fixed_degree(
-    f: LinearVectorField, time: float, *, rtol: float, rate: float | None = None, slope: float = EXPECTED_SLOPE
+    f: LinearVectorField, time: float, *, rtol: float, rate: float = 1.0, slope: float = EXPECTED_SLOPE
 ) -> tuple[Expansion, int, int]:
     """Return the expansion, its degree K and the number of coefficients to compute, without reading the vectors w_k.
 
-    Assumes that Chebyshev vectors at most double in size; if B is not ``mutual``, uses powers of B, which do not grow.
-
-    Args:
-        rate: alpha; by default its bound ``f.max_rate``.
-        slope: the size of f(y0) relative to y0.
+    Assumes a ``rate`` alpha and a ``slope``, the size of f(y0) relative to y0. Assumes that Chebyshev vectors at most
+    double in size; if B is not structurally symmetric, uses powers of B, which do not grow.
     """
-    s = (f.max_rate if rate is None else rate) * time
+    s = rate * time
     target = max(rtol / (max(slope, 1e-30) * time), torch.finfo(torch.float64).eps)
-    expansion: Expansion = Chebyshev() if f.mutual else Taylor()
+    expansion, growth = (Chebyshev(), EXPECTED_GROWTH) if f.structurally_symmetric else (Taylor(), 1.0)
     size = expansion.size(s)
     p, q = expansion.bounds(s, size=size)
-    degree = _first((EXPECTED_GROWTH if f.mutual else 1.0) * (p + q) <= target, above=0)
+    degree = _first(growth * (p + q) <= target, above=0)
     return expansion, len(p) - 1 if degree is None else degree, size
 
 

@@ -1,5 +1,10 @@
-"""Sums over the vectors of a recurrence, with their derivatives, for one linear field or a batch with one pattern."""
+"""Sums over the vectors of a recurrence, with their derivatives, for one linear field or a batch with one pattern.
 
+On a GPU with Triton, linear combinations and dot products are those of ``linear_combination_triton``."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -7,7 +12,6 @@ from torch import Tensor
 from torch.autograd import Function
 
 from beltrami.scheme.base import Stats, refuse_second_derivative
-from beltrami.scheme.exponential.linear_combination import combine, dots
 from beltrami.scheme.vector_field import SparsityPattern
 
 
@@ -103,9 +107,9 @@ def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern,
         if not terms:
             out.copy_(w)
         elif len(terms) == 1 or c == 1.0:
-            pattern.advance(out, a, terms[-1], factor=1.0, before=None)
+            pattern.advance(out, a, terms[-1], factor=1.0, previous=None)
         else:
-            pattern.advance(out, a, terms[-1], factor=c, before=(1.0 - c, terms[-2]))
+            pattern.advance(out, a, terms[-1], factor=c, previous=(1.0 - c, terms[-2]))
         terms.append(out)
     blocks.append(block)
 
@@ -121,19 +125,15 @@ def _transposed_recurrence(
     for k in reversed(range(len(terms))):
         number, states = _weighted_sum(d[:, :, k], g)
         if later:
-            cotangent = torch.empty_like(later[0])
+            adjoint = torch.empty_like(later[0])
             pattern.pull(
-                cotangent,
-                a,
-                later[0],
-                factor=c if k else 1.0,
-                before=(1.0 - c, later[1]) if len(later) > 1 and c != 1.0 else None,
-                given=(number, states),
-                across=None if da is None else (terms[k], da),
-            )
+                adjoint, a, later[0], factor=c if k else 1.0, cotangent=(number, states),
+                previous=(1.0 - c, later[1]) if len(later) > 1 and c != 1.0 else None,
+                edge_sums=None if da is None else (terms[k], da),
+            )  # fmt: skip
         else:
-            cotangent = number[:, None, None] * states
-        later = [cotangent, *later[:1]]
+            adjoint = number[:, None, None] * states
+        later = [adjoint, *later[:1]]
     return later[0]
 
 
@@ -142,3 +142,47 @@ def _weighted_sum(d: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     if g.shape[1] == 1:
         return d[:, 0], g[:, 0]
     return d.new_ones(len(d)), torch.bmm(d[:, None], g.flatten(2)).view_as(g[:, 0])
+
+
+def combine(y0: Tensor, d: Tensor, blocks: Sequence[Tensor]) -> Tensor:
+    """Return y0, and y0 + sum_k d_jk w_k at each time j, of every run, without a graph.
+
+    Shapes:
+        ``y0`` (runs, n, d), ``d`` (runs, j, k), blocks of k in all, each (k, runs, n, d) -> (runs, 1 + j, n, d).
+    """
+    ys = y0.new_empty(len(y0), 1 + d.shape[1], *y0.shape[1:])
+    parts = d.split([len(block) for block in blocks], dim=2)
+    if uses_triton(ys):
+        from beltrami.scheme.exponential import linear_combination_triton
+
+        for k, (part, block) in enumerate(zip(parts, blocks, strict=True)):
+            linear_combination_triton.combine(ys, y0 if k == 0 else None, part, block)
+        return ys
+    ys[:] = y0[:, None]
+    for part, block in zip(parts, blocks, strict=True):
+        ys[:, 1:].flatten(2).baddbmm_(part, _by_run(block))
+    return ys
+
+
+def dots(g: Tensor, blocks: Sequence[Tensor]) -> Tensor:
+    """Return <g_j, w_k> of every run, (runs, j, n, d), blocks (k, runs, n, d) -> (runs, j, k)."""
+    if uses_triton(g):
+        from beltrami.scheme.exponential import linear_combination_triton
+
+        return torch.cat([linear_combination_triton.dots(g, block) for block in blocks], dim=2)
+    return torch.cat([torch.bmm(g.flatten(2), _by_run(block).mT) for block in blocks], dim=2)
+
+
+def uses_triton(tensor: Tensor) -> bool:
+    """Whether Triton kernels serve this tensor; cuBLAS is slow for matrices of one or a few rows."""
+    return tensor.is_cuda and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def _by_run(block: Tensor) -> Tensor:
+    """Return a view of (k, runs, n, d) as (runs, k, n d)."""
+    return block.transpose(0, 1).flatten(2)

@@ -46,9 +46,6 @@ class ThetaMethod(Solver):
         if self.max_iterations < 1 or self.restart < 1:
             raise ValueError(f"{self!r} needs `max_iterations` and `restart` of at least one.")
 
-    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        return ()
-
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         dt, c = t1 - t0, self.theta * (t1 - t0)
         slope0: Callable[[], Tensor] = partial(f, t0, y0)
@@ -147,9 +144,6 @@ class SymmetricEuler(Solver):
                 "SymmetricEuler needs a positive `rtol` and `max_iterations` of at least one; "
                 f"got {self.rtol} and {self.max_iterations}."
             )
-
-    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        return ()
 
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         if torch.is_grad_enabled() and y0.requires_grad:
