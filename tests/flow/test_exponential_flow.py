@@ -15,7 +15,7 @@ from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, ops, squarepl
 from beltrami.model import Evolution
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
 from beltrami.scheme.exponential import recurrence_sum
-from beltrami.scheme.exponential.matrix_function import mean_norm
+from beltrami.scheme.exponential.integrator import mean_norm
 from beltrami.stencil import KNN
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())

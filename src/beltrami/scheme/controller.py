@@ -51,14 +51,11 @@ class PID(Controller):
     mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections.
 
     Args:
-        rtol: tolerance relative to the state.
-        atol: tolerance where the state is small.
-        pcoeff, icoeff, dcoeff: the exponents P, I, D.
-        safety: the factor s.
+        rtol, atol: tolerances relative to the state, and where it is small.
+        pcoeff, icoeff, dcoeff, safety: P, I, D and s.
         min_factor, max_factor: bounds of the ratio of two steps.
         first: length of the first step; by default that of Hairer, Nørsett & Wanner (1993), II.4, which costs two
-            evaluations. To continue a solve, give its ``stats.last_dt``, or use ``resume``; for a batch it is a
-            tensor with one length a run.
+            evaluations. For a batch it may be a tensor with one length a run.
     """
 
     rtol: float
@@ -148,6 +145,33 @@ class PID(Controller):
 
     def resume(self, dt: Time) -> "PID":
         return replace(self, first=dt)
+
+
+@dataclass(frozen=True)
+class PrefixController(Controller):
+    """``controller``, applied to the first ``count`` values of a flat state.
+
+    For integrals carried along with an equation that does not depend on them; see Kidger, Chen & Lyons, "Hey, that's
+    not an ODE" (ICML 2021).
+    """
+
+    controller: Controller
+    count: int
+
+    @property
+    def adaptive(self) -> bool:
+        return self.controller.adaptive
+
+    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+        return self.controller.first_step(f, t0, t1, y0, solver)
+
+    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
+        error = step.error
+        prefix = step._replace(y1=step.y1[: self.count], error=None if error is None else lambda: error()[: self.count])
+        return self.controller.decide(prefix, dt, y0[: self.count], solver, memory)
+
+    def resume(self, dt: Time) -> "PrefixController":
+        return replace(self, controller=self.controller.resume(dt))
 
 
 def _powers(errors: Sequence[Any], exponents: Sequence[float]) -> Any:

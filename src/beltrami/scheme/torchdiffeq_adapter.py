@@ -21,7 +21,6 @@ class TorchDiffEq(TimeStepping):
 
     Args:
         method: torchdiffeq's name of the solver, such as ``"dopri5"``.
-        rtol, atol: tolerances.
         step_size: for its solvers with constant steps.
         adjoint: ``Direct()`` for ``odeint``, ``Continuous()`` for ``odeint_adjoint``.
     """

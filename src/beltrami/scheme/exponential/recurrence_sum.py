@@ -1,6 +1,4 @@
-"""Sums over the vectors of a recurrence, with their derivatives, for one linear field or a batch with one pattern.
-
-On a GPU with Triton, linear combinations and dot products are those of ``linear_combination_triton``."""
+"""Sums over the vectors of a recurrence, with their derivatives, for one linear field or a batch with one pattern."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -15,17 +13,30 @@ from beltrami.scheme.base import Stats, refuse_second_derivative
 from beltrami.scheme.vector_field import SparsityPattern
 
 
-class RecurrenceSum(Function):
-    """y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w_0 and d.
+def recurrence_sum(
+    y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: SparsityPattern, c: float,
+    blocks: tuple[Tensor, ...] = (), stats: Stats | None = None,
+) -> Tensor:  # fmt: skip
+    """Return y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w and d.
 
-    Args of ``apply``: the vectors w_k in blocks, from :func:`extend`; the pattern of B; the factor c of the recurrence;
-    where to count backward products, or None; then y0, a, w and d.
+    Args:
+        c: the factor of the recurrence of the vectors w_k.
+        blocks: these vectors from :func:`extend`, each block (k, runs, n, d); computed here if there are none.
+        stats: where to count backward products, or None.
 
     Shapes:
-        blocks (k, runs, n, d), ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) ->
-        (runs, 1 + j, n, d).
+        ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) -> (runs, 1 + j, n, d).
     """
+    if not blocks:
+        found: list[Tensor] = []
+        with torch.no_grad():
+            extend(found, w, a, pattern, c, degree=d.shape[2] - 1)
+        blocks = tuple(found)
+    ys: Tensor = _RecurrenceSum.apply(blocks, pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
+    return ys
 
+
+class _RecurrenceSum(Function):
     @staticmethod
     def forward(
         ctx: Any, blocks: tuple[Tensor, ...], pattern: SparsityPattern, c: float, stats: Stats | None, *inputs: Tensor
@@ -64,7 +75,7 @@ class BatchedRecurrenceSum(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save nothing: ``RecurrenceSum`` saves what the batch needs."""
+        """Save nothing: ``recurrence_sum`` saves what the batch needs."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
@@ -79,28 +90,13 @@ class BatchedRecurrenceSum(Function):
         return torch.cat([recurrence_sum(*one, pattern=pattern, c=c) for one in each]), 0
 
 
-def recurrence_sum(
-    y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: SparsityPattern, c: float, stats: Stats | None = None
-) -> Tensor:
-    """Compute the vectors w_k and their sums: (runs, n, d), (runs, ...), (runs, j, k) -> (runs, 1 + j, n, d)."""
-    blocks: list[Tensor] = []
-    with torch.no_grad():
-        extend(blocks, w, a, pattern, c, degree=d.shape[2] - 1)
-    ys: Tensor = RecurrenceSum.apply(tuple(blocks), pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
-    return ys
-
-
 def prefers_single_runs(y: Tensor) -> bool:
     """Whether runs are faster one after another: on a CPU, where launches are cheap and the cache is small."""
     return y.device.type == "cpu"
 
 
 def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern, c: float, *, degree: int) -> None:
-    """Append a block with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``.
-
-    Shapes:
-        ``w`` (runs, n, d), blocks (k, runs, n, d).
-    """
+    """Append a block (k, runs, n, d) with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``."""
     terms = [term for block in blocks for term in block]
     block = w.new_empty(degree + 1 - len(terms), *w.shape)
     for out in block:
@@ -145,11 +141,7 @@ def _weighted_sum(d: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def combine(y0: Tensor, d: Tensor, blocks: Sequence[Tensor]) -> Tensor:
-    """Return y0, and y0 + sum_k d_jk w_k at each time j, of every run, without a graph.
-
-    Shapes:
-        ``y0`` (runs, n, d), ``d`` (runs, j, k), blocks of k in all, each (k, runs, n, d) -> (runs, 1 + j, n, d).
-    """
+    """Return the sums of :func:`recurrence_sum` without a graph."""
     ys = y0.new_empty(len(y0), 1 + d.shape[1], *y0.shape[1:])
     parts = d.split([len(block) for block in blocks], dim=2)
     if uses_triton(ys):

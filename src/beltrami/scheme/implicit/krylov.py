@@ -1,4 +1,4 @@
-"""Newton's method and GMRES for implicit steps, with Jacobian products only: no matrix is formed."""
+"""Linear systems of implicit steps by GMRES, with Jacobian products only: no matrix is formed."""
 
 import math
 from collections.abc import Callable
@@ -7,36 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from beltrami.errors import SolverError
 from beltrami.scheme.adjoint.discrete import pullback
 from beltrami.scheme.base import VectorField
-
-
-def newton(
-    f: VectorField, t: float, b: Tensor, guess: Tensor, *, c: float, rtol: float, atol: float, iterations: int,
-    restart: int,
-) -> Tensor:  # fmt: skip
-    """Solve y = b + c f(t, y) near ``guess``, with GMRES for the linear systems I - c J; the result has no graph.
-
-    It stops at |b + c f - y| <= rtol |y| + atol sqrt(numel), or fails after so many ``iterations``.
-    """
-    y = guess.detach()
-    for iteration in range(iterations + 1):
-        local = Linearisation(f, t, y)
-        excess = torch.add(b.detach(), local.value, alpha=c) - y
-        residual, target = _norm(excess), rtol * _norm(y) + atol * math.sqrt(y.numel())
-        if residual <= target:
-            return y
-        if iteration == iterations or not math.isfinite(residual):
-            break
-        # Only as accurate as needed for the residual to fall a thousandfold, or to the target.
-        accuracy = min(0.1, max(1e-3, 0.5 * target / residual))
-        y = y + gmres(shifted(local.jvp, c), excess, rtol=accuracy, restart=restart).x
-    raise SolverError(
-        f"Newton's method did not converge for the step to t={t:.6g}: after {iteration} iterations the residual is "
-        f"{residual:.3g}, above {target:.3g}. Try a smaller step, looser `rtol` and `atol`, or more "
-        "`max_iterations` of the implicit solver."
-    )
 
 
 class Linearisation:
@@ -76,7 +48,7 @@ def shifted(product: Callable[[Tensor], Tensor], c: float) -> Callable[[Tensor],
 
 
 class LinearSolution(NamedTuple):
-    """An approximate solution ``x``, the norm of its residual, and whether it met the tolerance."""
+    """An approximate solution, the norm of its residual, and whether it met the tolerance."""
 
     x: Tensor
     residual: float
@@ -97,20 +69,20 @@ def gmres(
         return matvec(v.view(shape)).reshape(-1)
 
     x, r = torch.zeros_like(b).flatten(), b.flatten()
-    residual = _norm(r)
+    residual = norm(r)
     target = rtol * residual
     for _ in range(max_restarts):
         if not residual > target:
             break
         x = x + _cycle(flat, r, residual, target, restart)
         r = b.flatten() - flat(x)
-        before, residual = residual, _norm(r)
+        before, residual = residual, norm(r)
         if not residual < before:  # stagnation: the next cycle would be the same
             break
     return LinearSolution(x.view(shape), residual, residual <= target)
 
 
-def _norm(x: Tensor) -> float:
+def norm(x: Tensor) -> float:
     """Return the Euclidean norm; synchronises with the device."""
     return float(torch.linalg.vector_norm(x).item())
 
