@@ -20,14 +20,11 @@ class ConstantSteps(Controller):
     """ceil((t1 - t0) / dt) steps of equal length, none longer than ``dt``."""
 
     dt: float
+    adaptive = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.dt) and self.dt > 0.0):
             raise ValueError(f"ConstantSteps needs a positive `dt`; got {self.dt}.")
-
-    @property
-    def adaptive(self) -> bool:
-        return False
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         ratio = (t1 - t0) / self.dt
@@ -67,6 +64,7 @@ class PID(Controller):
     min_factor: float = 0.2
     max_factor: float = 10.0
     first: Time | None = None
+    adaptive = True
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
@@ -77,10 +75,6 @@ class PID(Controller):
             )
         if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
-
-    @property
-    def adaptive(self) -> bool:
-        return True
 
     @property
     def uses_memory(self) -> bool:

@@ -34,10 +34,7 @@ class EnergyController(Controller):
 
     controller: Controller
     energy: Callable[[Tensor], Tensor]
-
-    @property
-    def adaptive(self) -> bool:
-        return True
+    adaptive = True
 
     @property
     def needs_error(self) -> bool:

@@ -45,13 +45,10 @@ class Exponential(TimeStepping):
 
     rtol: float
     atol: float
+    synchronises = False
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
-
-    @property
-    def synchronises(self) -> bool:
-        return False
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, LinearVectorField):
