@@ -18,21 +18,10 @@ Couple = tuple[Tensor, Tensor]
 
 
 def advance(
-    out: Tensor,
-    a: Tensor,
-    y: Tensor,
-    edges: Edges,
-    *,
-    factor: float,
-    previous: Scaled | None = None,
+    out: Tensor, a: Tensor, y: Tensor, edges: Edges, *, factor: float, previous: Scaled | None = None,
     diagonal: Tensor | None = None,
-) -> None:
-    r"""Write :math:`c B y + k\,b` into ``out``, where B is A plus ``diagonal``.
-
-    Args:
-        factor: c.
-        previous: k and the states b.
-    """
+) -> None:  # fmt: skip
+    r"""Write :math:`c B y + k\,b` into ``out``; B is A plus ``diagonal``, ``factor`` is c, ``previous`` is (k, b)."""
     if dispatch.has_kernel(out):
         from beltrami.graph.ops.triton import recurrence_step
 
@@ -44,24 +33,15 @@ def advance(
 
 
 def pull(
-    out: Tensor,
-    a: Tensor,
-    p: Tensor,
-    edges: Edges,
-    *,
-    factor: float,
-    previous: Scaled | None = None,
-    cotangent: Couple | None = None,
-    edge_sums: Couple | None = None,
-    diagonal: Tensor | None = None,
-) -> None:
+    out: Tensor, a: Tensor, p: Tensor, edges: Edges, *, factor: float, previous: Scaled | None = None,
+    cotangent: Couple | None = None, edge_sums: Couple | None = None, diagonal: Tensor | None = None,
+) -> None:  # fmt: skip
     r"""Write :math:`c B^\top p + k\,b + d\,g` into ``out``, and add :math:`c \langle p_i, q_j \rangle` on the edges.
 
     The product and the edge values both read p at the receivers of each sender, so that one pass computes both.
 
     Args:
-        factor: c.
-        previous: k and the states b.
+        factor, previous: c, and (k, b).
         cotangent: d, one number per run, and the states g.
         edge_sums: the states q and the edge values that are added to; None where no edge gradient is needed.
     """
