@@ -60,10 +60,8 @@ def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
     slot = torch.where(has_slot, has_slot.cumsum(0) - 1, -1)
     slots = counts[split].cumsum(0)
     split_ptr = torch.cat((slots.new_zeros(1), slots))
-    num_slots = int(split_ptr[-1])
-    return RowChunks(
-        row.int(), start.int(), stop.int(), slot.int(), split.nonzero()[:, 0].int(), split_ptr.int(), num_slots
-    )
+    tensors = (row, start, stop, slot, split.nonzero()[:, 0], split_ptr)
+    return RowChunks(*(x.int() for x in tensors), num_slots=int(split_ptr[-1]))
 
 
 def expand_ranges(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,11 +84,7 @@ def expand_ranges_in_parts(begin: Tensor, end: Tensor, *, size: int) -> Iterator
 
 
 def largest_per_row(row: Tensor, value: Tensor, *, top: int) -> Tensor:
-    """Return the places of the ``top`` largest values of each row, by row and descending; ties keep their order.
-
-    Shapes:
-        ``row``, ``value`` (e,) -> (at most e,).
-    """
+    """Return the places of the ``top`` largest values of each row, by row and descending; ties keep their order."""
     order = value.argsort(descending=True, stable=True)
     order = order[row[order].argsort(stable=True)]
     count = torch.bincount(row)

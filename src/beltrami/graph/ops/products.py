@@ -46,21 +46,20 @@ def edge_dot(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
 
 def spread(v: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     """Node values on the edges: ``v_i`` of the receivers, or ``v_j`` of the senders; (n, h) -> (m, h)."""
-    return _transfer(v, edges, senders, to_edges=True)
+    return _transfer(v, edges, senders, "spread")
 
 
 def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     """Sum of edge values at their receivers, or at their senders; (m, h) -> (n, h)."""
-    return _transfer(e, edges, senders, to_edges=False)
+    return _transfer(e, edges, senders, "collect")
 
 
 def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    """Largest edge value at each receiver, or at each sender; (m, h) -> (n, h).
+    """Largest edge value at each receiver, or at each sender, minus infinity without such an edge; (m, h) -> (n, h).
 
-    Minus infinity at a node without such an edge. No gradient passes through it.
+    No gradient passes through it.
     """
-    out: Tensor = _Largest.apply(e.detach(), edges, senders)  # type: ignore[no-untyped-call]
-    return out
+    return _transfer(e.detach(), edges, senders, "largest")
 
 
 class _Aggregate(Function):
@@ -119,50 +118,34 @@ class _EdgeDot(Function):
 
 
 class _Transfer(Function):
-    """``spread``, from nodes to edges, and its adjoint ``collect``, from edges to nodes."""
+    """``spread`` from nodes to edges, its adjoint ``collect`` from edges to nodes, and ``largest``."""
 
     @staticmethod
-    def forward(x: Tensor, edges: Edges, senders: bool, to_edges: bool) -> Tensor:
-        if to_edges:
+    def forward(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
+        if kind == "spread":
             return dispatch.gather(x, edges.j if senders else edges.i)
-        return dispatch.row_sums(edges.columns if senders else edges.rows, x)
+        pattern = edges.columns if senders else edges.rows
+        return dispatch.row_sums(pattern, x) if kind == "collect" else dispatch.row_max(pattern, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.edges, ctx.senders, ctx.to_edges = inputs
+        _, ctx.edges, ctx.senders, ctx.kind = inputs
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return _transfer(grad[0], ctx.edges, ctx.senders, to_edges=not ctx.to_edges), None, None, None
+        adjoint = {"spread": "collect", "collect": "spread"}[ctx.kind]
+        return _transfer(grad[0], ctx.edges, ctx.senders, adjoint), None, None, None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, edges: Edges, senders: bool, to_edges: bool
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, edges: Edges, senders: bool, kind: str
     ) -> tuple[Tensor, int]:
-        return _over_runs(lambda x: _transfer(x, edges, senders, to_edges=to_edges), info.batch_size, in_dims, x)
+        return _over_runs(lambda x: _transfer(x, edges, senders, kind), info.batch_size, in_dims, x)
 
 
-def _transfer(x: Tensor, edges: Edges, senders: bool, *, to_edges: bool) -> Tensor:
-    out: Tensor = _Transfer.apply(x, edges, senders, to_edges)  # type: ignore[no-untyped-call]
+def _transfer(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
+    out: Tensor = _Transfer.apply(x, edges, senders, kind)  # type: ignore[no-untyped-call]
     return out
-
-
-class _Largest(Function):
-    @staticmethod
-    def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return dispatch.row_max(edges.columns if senders else edges.rows, e)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[None, None, None]:
-        return None, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        return _over_runs(lambda e: largest(e, edges, senders=senders), info.batch_size, in_dims, e)
 
 
 def _over_runs(

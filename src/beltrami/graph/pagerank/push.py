@@ -108,13 +108,13 @@ class Estimate:
 
 
 class PushBackend(Protocol):
-    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``."""
+    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``.
 
-    def block(self, num_nodes: int) -> int:
-        """Rows per call."""
+    ``block`` is the number of rows per call, ``workers`` the number of calls at a time.
+    """
 
-    def workers(self) -> int:
-        """Calls at a time."""
+    def block(self, num_nodes: int) -> int: ...
+    def workers(self) -> int: ...
 
     def push(self, walk: Walk, first: int, last: int) -> Entries:
         """Rows of P, entries in descending order: the number of entries of each row, their columns, their values."""
@@ -132,13 +132,12 @@ class PushBackend(Protocol):
 def largest_entries(
     edges: Edges, *, restart: float, top: int, tolerance: float = 1e-4, backend: PushBackend | None = None
 ) -> Tensor:
-    r"""The ``top`` largest entries of every row of K, as a sparse (n, n) matrix.
+    r"""The ``top`` largest entries of every row of K of an undirected graph, as a sparse (n, n) matrix.
 
     A row takes :math:`O(1 / (\varepsilon \rho))` operations for a graph of any size, so that time and memory are O(n).
     A row with fewer nodes in reach has fewer entries.
 
     Args:
-        edges: an undirected graph.
         restart: :math:`\rho`, in (0, 1).
         top: entries per row, the diagonal included; ties go to the lowest nodes.
         tolerance: :math:`\varepsilon`. The default finds 99 of 100 entries at :math:`\rho = 0.05`, to 1e-4 and better.
@@ -146,13 +145,8 @@ def largest_entries(
     """
     if top < 1:
         raise ValueError(f"`top` must be at least 1; got {top}.")
-    return _select(
-        Walk.on(edges, restart=restart, tolerance=tolerance),
-        lambda row, value: largest_per_row(row, value, top=top),
-        candidates=CANDIDATES * top,
-        least=0.0,
-        backend=backend,
-    )
+    walk = Walk.on(edges, restart=restart, tolerance=tolerance)
+    return _select(walk, lambda row, value: largest_per_row(row, value, top=top), CANDIDATES * top, 0.0, backend)
 
 
 def entries_above(
@@ -164,23 +158,14 @@ def entries_above(
     """
     if not 0 < least < 1:
         raise ValueError(f"`least` must lie between 0 and 1; got {least}.")
-    return _select(
-        Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance),
-        lambda row, value: (value >= least).nonzero()[:, 0],
-        candidates=None,
-        least=least / 2,
-        backend=backend,
-    )
+    walk = Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance)
+    return _select(walk, lambda row, value: (value >= least).nonzero()[:, 0], None, least / 2, backend)
 
 
 def _select(
-    walk: Walk,
-    keep: Callable[[Tensor, Tensor], Tensor],
-    *,
-    candidates: int | None,
-    least: float,
+    walk: Walk, keep: Callable[[Tensor, Tensor], Tensor], candidates: int | None, least: float,
     backend: PushBackend | None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The entries whose places ``keep`` returns from (row, value), as a sparse matrix."""
     backend = _backend(walk) if backend is None else backend
     n = walk.num_nodes

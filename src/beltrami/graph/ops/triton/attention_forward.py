@@ -11,15 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
-from beltrami.graph.ops.triton.attention_score import (
-    AttentionLaunch,
-    Totals,
-    heads_of_one,
-    of_many,
-    pointers,
-    scored,
-    sides,
-)
+from beltrami.graph.ops.triton.attention_score import AttentionLaunch, Totals, heads_of_one, of_many, scored
 from beltrami.graph.ops.triton.sparse_product import join, slots
 
 ONE_PASS = 128  # heads times channels up to which the weighted states are summed in the first pass
@@ -198,8 +190,8 @@ def weighted_sum(
     partial = slots(pattern, d, like=out)
     with torch.cuda.device_of(z):
         _weighted_sum[(len(pattern.chunks),)](
-            *launch.entries(pattern), own, other, *pointers(totals, own), z, out, partial,
-            **launch.constants(d), **sides(totals), FIND=find,
+            *launch.entries(pattern), own, other, *launch.pointers(totals, own), z, out, partial,
+            **launch.constants(d, totals), FIND=find,
         )  # fmt: skip
     return join(pattern, partial, out)
 

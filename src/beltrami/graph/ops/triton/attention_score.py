@@ -50,8 +50,16 @@ class AttentionLaunch:
         bounds = pattern.chunks.split_bounds if split else pattern.chunks.bounds
         return *bounds, pattern.index, pattern.edge, pattern.ptr if self.weight is None else self.weight
 
-    def constants(self, d: int, *, state_heads: int = 1) -> dict[str, Any]:
-        """Constants of a kernel for states of ``d`` channels, of which a tile holds ``state_heads`` copies."""
+    def pointers(self, totals: Totals, placeholder: Tensor) -> tuple[Tensor, Tensor]:
+        """The totals as kernel arguments, with a placeholder for those that are None."""
+        own, other = totals
+        return placeholder if own is None else own, placeholder if other is None else other
+
+    def constants(self, d: int, totals: Totals | None = None, *, state_heads: int = 1) -> dict[str, Any]:
+        """Constants of a kernel for states of ``d`` channels, of which a tile holds ``state_heads`` copies.
+
+        OWN and OTHER, for a kernel that reads totals, say which of them exist.
+        """
         width = max(self.padded_heads * _padded(self.channels), state_heads * _padded(d))
         entries = min(32, max(TILE // width, 4 if width <= 1024 else 1))
         return {
@@ -69,18 +77,8 @@ class AttentionLaunch:
             "E": entries,
             "num_warps": min(4, max(1, entries * width // WARP)),
             **FUSION,
+            **({} if totals is None else {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}),
         }
-
-
-def pointers(totals: Totals, placeholder: Tensor) -> tuple[Tensor, Tensor]:
-    """The totals as kernel arguments, with a placeholder for those that are None."""
-    own, other = totals
-    return placeholder if own is None else own, placeholder if other is None else other
-
-
-def sides(totals: Totals) -> dict[str, bool]:
-    """Which of the totals a kernel reads."""
-    return {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}
 
 
 def _padded(d: int) -> int:
