@@ -1,7 +1,6 @@
 """The graph Beltrami flow, with diffusivities evaluated at the current state or frozen at the start."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,8 +9,8 @@ from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.scalars import Rate, Source, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
-from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
-from beltrami.scheme import LinearVectorField, SparsityPattern
+from beltrami.graph.ops.recurrence import LinearRecurrence
+from beltrami.scheme import LinearVectorField
 
 
 class LinearField(VectorField, LinearVectorField):
@@ -59,32 +58,12 @@ class LinearField(VectorField, LinearVectorField):
         return self.edges.structurally_symmetric
 
     @property
-    def pattern(self) -> "LinearPattern":
-        return LinearPattern(self.edges, self.isolated)
+    def pattern(self) -> LinearRecurrence:
+        return LinearRecurrence(self.edges, self.isolated)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)
         return dz if self.source is None else dz + self.source
-
-
-@dataclass(frozen=True)
-class LinearPattern(SparsityPattern):
-    """The sparsity pattern of linear fields on one graph; ``isolated`` marks nodes that do not move, (n, 1) or None."""
-
-    edges: Edges
-    isolated: Tensor | None
-
-    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, previous: Scaled | None) -> None:
-        advance(out, a, y, self.edges, factor=factor, previous=previous, diagonal=self.isolated)
-
-    def pull(
-        self, out: Tensor, a: Tensor, p: Tensor, *, factor: float, previous: Scaled | None, cotangent: Couple,
-        edge_sums: Couple | None,
-    ) -> None:  # fmt: skip
-        pull(
-            out, a, p, self.edges,
-            factor=factor, previous=previous, cotangent=cotangent, edge_sums=edge_sums, diagonal=self.isolated,
-        )  # fmt: skip
 
 
 class BeltramiField(VectorField):

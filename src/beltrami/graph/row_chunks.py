@@ -60,8 +60,8 @@ def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
     slot = torch.where(has_slot, has_slot.cumsum(0) - 1, -1)
     slots = counts[split].cumsum(0)
     split_ptr = torch.cat((slots.new_zeros(1), slots))
-    tensors = (row, start, stop, slot, split.nonzero()[:, 0], split_ptr)
-    return RowChunks(*(x.int() for x in tensors), num_slots=int(split_ptr[-1]))
+    bounds = (row.int(), start.int(), stop.int(), slot.int())
+    return RowChunks(*bounds, split.nonzero()[:, 0].int(), split_ptr.int(), int(split_ptr[-1]))
 
 
 def expand_ranges(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:

@@ -143,11 +143,8 @@ class PID(Controller):
 
 @dataclass(frozen=True)
 class PrefixController(Controller):
-    """``controller``, applied to the first ``count`` values of a flat state.
-
-    For integrals carried along with an equation that does not depend on them; see Kidger, Chen & Lyons, "Hey, that's
-    not an ODE" (ICML 2021).
-    """
+    """``controller``, applied to the first ``count`` values of a flat state. For integrals carried along with an
+    equation that does not depend on them; see Kidger, Chen & Lyons, "Hey, that's not an ODE" (ICML 2021)."""
 
     controller: Controller
     count: int

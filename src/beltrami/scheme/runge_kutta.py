@@ -42,10 +42,8 @@ class Tableau:
 
 
 class RungeKutta(Solver):
-    """The explicit method of ``tableau``; keeps its last stage if that is the first of the next step.
-
-    The times of a step may be tensors on the device, and its length may be zero.
-    """
+    """The explicit method of ``tableau``; keeps its last stage if that is the first of the next step. The times of a
+    step may be tensors on the device, and its length may be zero."""
 
     tableau: ClassVar[Tableau]
 

@@ -1,6 +1,7 @@
 """Vector fields with structure that a scheme can use: linear fields, and fields along which an energy decreases."""
 
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 from torch import Tensor
 
@@ -8,7 +9,7 @@ Scaled = tuple[float, Tensor]  # a number and the states that it multiplies
 Couple = tuple[Tensor, Tensor]
 
 
-class SparsityPattern(ABC):
+class SparsityPattern(Protocol):
     """The positions of the non-zero entries of B, shared by a batch of linear fields, with the steps of a recurrence.
 
     No method records an autograd graph.
@@ -17,19 +18,15 @@ class SparsityPattern(ABC):
         entries ``a`` (runs, ...), states (runs, n, d), one number a run (runs,); ``out`` is contiguous.
     """
 
-    @abstractmethod
     def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, previous: Scaled | None) -> None:
         """Write c B y + k b into ``out``, where c is ``factor`` and ``previous`` is (k, b)."""
 
-    @abstractmethod
     def pull(
         self, out: Tensor, a: Tensor, p: Tensor, *, factor: float, previous: Scaled | None, cotangent: Couple,
         edge_sums: Couple | None,
     ) -> None:  # fmt: skip
-        """Write c B^T p + k b + d g into ``out``, where ``cotangent`` is (d, g), with one number d a run.
-
-        ``edge_sums`` is (q, a sum), or None: the derivative of c <p, B q> by the entries of B is added to the sum.
-        """
+        """Write c B^T p + k b + d g into ``out``, where ``cotangent`` is (d, g), with one number d a run. ``edge_sums``
+        is (q, a sum), or None: the derivative of c <p, B q> by the entries of B is added to the sum."""
 
 
 class LinearVectorField(ABC):

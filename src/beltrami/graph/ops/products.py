@@ -55,10 +55,8 @@ def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
 
 
 def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    """Largest edge value at each receiver, or at each sender, minus infinity without such an edge; (m, h) -> (n, h).
-
-    No gradient passes through it.
-    """
+    """Largest edge value at each receiver, or at each sender, minus infinity without such an edge; (m, h) -> (n, h). No
+    gradient passes through it."""
     return _transfer(e.detach(), edges, senders, "largest")
 
 

@@ -108,10 +108,8 @@ class Estimate:
 
 
 class PushBackend(Protocol):
-    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``.
-
-    ``block`` is the number of rows per call, ``workers`` the number of calls at a time.
-    """
+    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``. ``block`` is
+    the number of rows per call, ``workers`` the number of calls at a time."""
 
     def block(self, num_nodes: int) -> int: ...
     def workers(self) -> int: ...
@@ -152,10 +150,8 @@ def largest_entries(
 def entries_above(
     edges: Edges, *, restart: float, least: float, tolerance: float | None = None, backend: PushBackend | None = None
 ) -> Tensor:
-    """All entries of K that are at least ``least``, as a sparse (n, n) matrix.
-
-    As :func:`largest_entries`; ``tolerance`` defaults to 1e-4, or to a tenth of ``least`` where that is smaller.
-    """
+    """All entries of K that are at least ``least``, as a sparse (n, n) matrix. As :func:`largest_entries`;
+    ``tolerance`` defaults to 1e-4, or to a tenth of ``least`` where that is smaller."""
     if not 0 < least < 1:
         raise ValueError(f"`least` must lie between 0 and 1; got {least}.")
     walk = Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance)

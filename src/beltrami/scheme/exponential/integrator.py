@@ -138,10 +138,8 @@ class PolynomialSum:
 
 
 def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> PolynomialSum:
-    """Return a short sum for phi_1(s (B - I)) w whose error is at most ``target`` times the size of ``w``.
-
-    In Chebyshev polynomials if these need fewer terms than powers of B, which is not so for spectra far from real.
-    """
+    """Return a short sum for phi_1(s (B - I)) w whose error is at most ``target`` times the size of ``w``. In Chebyshev
+    polynomials if these need fewer terms than powers of B, which is not so for spectra far from real."""
     taylor = Taylor()
     tails, _ = taylor.bounds(s, size=taylor.size(s))
     powers = _first(tails <= target, above=0) or len(tails) - 1

@@ -66,10 +66,8 @@ class Expansion(ABC):
 
     @abstractmethod
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
-        r"""Return p, q of a bound :math:`p_K \|w_K\| + q_K \|w_{K-1}\|` of the error of the sum up to K.
-
-        For every K from 0 to size - 2: each (size - 1,).
-        """
+        r"""Return p, q of a bound :math:`p_K \|w_K\| + q_K \|w_{K-1}\|` of the error of the sum up to K. For every K
+        from 0 to size - 2: each (size - 1,)."""
 
 
 class Chebyshev(Expansion):
