@@ -76,11 +76,6 @@ class PID(Controller):
         if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
 
-    @property
-    def uses_memory(self) -> bool:
-        """Whether the errors of earlier steps have an influence."""
-        return self.pcoeff != 0.0 or self.dcoeff != 0.0
-
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         if self.first is not None:
             return float(self.first)

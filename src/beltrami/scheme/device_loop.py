@@ -123,7 +123,7 @@ class DeviceLoop:
         proposed = length * self.pid.step_factor((e, *now.memory), accept, self.order)
         dt = torch.where(last & accept, torch.maximum(now.dt, proposed), proposed)  # see `accepted_steps`
         t, memory = torch.where(accept, end, now.t), now.memory
-        if self.pid.uses_memory:
+        if self.pid.pcoeff != 0.0 or self.pid.dcoeff != 0.0:
             memory = torch.where(accept, e, memory[0]), torch.where(accept, *memory)
         return accept, LoopState(t, self._zero_if_underflowed(dt), memory), e
 

@@ -87,7 +87,7 @@ class _Aggregate(Function):
     ) -> tuple[Tensor, int]:
         runs = info.batch_size
         if in_dims[0] is None and not dispatch.loops_over_runs(z):
-            wide = aggregate(a, _as_channels(z, in_dims[1], runs), edges, transposed=transposed)
+            wide = aggregate(a, _merge_runs(z, in_dims[1], runs, axis=2), edges, transposed=transposed)
             return wide.unflatten(2, (runs, -1)), 2
         return _over_runs(lambda a, z: aggregate(a, z, edges, transposed=transposed), runs, in_dims, a, z)
 
@@ -154,16 +154,10 @@ def _over_runs(
     if dispatch.loops_over_runs(args[0]):
         each = (repeat(x, runs) if dim is None else x.unbind(dim) for x, dim in batched)
         return torch.stack([product(*run) for run in zip(*each, strict=True)]), 0
-    return product(*(_as_heads(x, dim, runs) for x, dim in batched)).unflatten(1, (runs, -1)), 1
+    return product(*(_merge_runs(x, dim, runs, axis=1) for x, dim in batched)).unflatten(1, (runs, -1)), 1
 
 
-def _as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:
-    """A batch of (m, h, ...) as (m, runs * h, ...)."""
-    x = x.unsqueeze(1).expand(-1, runs, *x.shape[1:]) if dim is None else x.movedim(dim, 1)
-    return x.flatten(1, 2)
-
-
-def _as_channels(x: Tensor, dim: int | None, runs: int) -> Tensor:
-    """A batch of (n, h, k) as (n, h, runs * k)."""
-    x = x.unsqueeze(2).expand(-1, -1, runs, -1) if dim is None else x.movedim(dim, 2)
-    return x.flatten(2, 3)
+def _merge_runs(x: Tensor, dim: int | None, runs: int, *, axis: int) -> Tensor:
+    """A batch as one tensor with the runs merged into an axis: (m, runs * h, ...), or (n, h, runs * k) for axis 2."""
+    x = x.unsqueeze(axis).expand(*x.shape[:axis], runs, *x.shape[axis:]) if dim is None else x.movedim(dim, axis)
+    return x.flatten(axis, axis + 1)

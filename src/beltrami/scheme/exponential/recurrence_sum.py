@@ -152,7 +152,7 @@ def combine(y0: Tensor, d: Tensor, blocks: Sequence[Tensor]) -> Tensor:
         return ys
     ys[:] = y0[:, None]
     for part, block in zip(parts, blocks, strict=True):
-        ys[:, 1:].flatten(2).baddbmm_(part, _by_run(block))
+        ys[:, 1:].flatten(2).baddbmm_(part, block.transpose(0, 1).flatten(2))
     return ys
 
 
@@ -162,19 +162,12 @@ def dots(g: Tensor, blocks: Sequence[Tensor]) -> Tensor:
         from beltrami.scheme.exponential import linear_combination_triton
 
         return torch.cat([linear_combination_triton.dots(g, block) for block in blocks], dim=2)
-    return torch.cat([torch.bmm(g.flatten(2), _by_run(block).mT) for block in blocks], dim=2)
+    return torch.cat([torch.bmm(g.flatten(2), block.transpose(0, 1).flatten(2).mT) for block in blocks], dim=2)
 
 
 def uses_triton(tensor: Tensor) -> bool:
     """Whether Triton kernels serve this tensor; cuBLAS is slow for matrices of one or a few rows."""
-    return tensor.is_cuda and _has_triton()
+    return tensor.is_cuda and _find_spec("triton") is not None
 
 
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
-
-
-def _by_run(block: Tensor) -> Tensor:
-    """Return a view of (k, runs, n, d) as (runs, k, n d)."""
-    return block.transpose(0, 1).flatten(2)
+_find_spec = cache(find_spec)

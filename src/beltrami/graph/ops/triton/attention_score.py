@@ -58,23 +58,13 @@ class AttentionLaunch:
         OTHER, for a kernel that reads totals, say which of them exist."""
         width = max(self.padded_heads * _padded(self.channels), state_heads * _padded(d))
         entries = min(32, max(TILE // width, 4 if width <= 1024 else 1))
-        return {
-            "H": self.heads,
-            "W": self.channels,
-            "D": d,
-            "HEADS": self.padded_heads,
-            "C": _padded(self.channels),
-            "Z": _padded(d),
-            "ACTIVATION": self.activation,
-            "SLOPE": self.slope,
-            "SQUAREPLUS": self.squareplus,
-            "WEIGHTED": self.weight is not None,
-            "SUM": tl_sum_dtype(self.dtype),
-            "E": entries,
-            "num_warps": min(4, max(1, entries * width // WARP)),
-            **FUSION,
-            **({} if totals is None else {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}),
-        }
+        sides = {} if totals is None else {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}
+        return dict(
+            H=self.heads, W=self.channels, D=d, HEADS=self.padded_heads, C=_padded(self.channels), Z=_padded(d),
+            ACTIVATION=self.activation, SLOPE=self.slope, SQUAREPLUS=self.squareplus,
+            WEIGHTED=self.weight is not None, SUM=tl_sum_dtype(self.dtype), E=entries,
+            num_warps=min(4, max(1, entries * width // WARP)), **FUSION, **sides,
+        )  # fmt: skip
 
 
 def _padded(d: int) -> int:
