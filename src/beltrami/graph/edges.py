@@ -67,16 +67,13 @@ class Edges:
 
     ``weight`` is a positive measure on the edges: an edge of weight 2 counts as two edges where weights are
     normalised. It carries a user's edge weights and the weight of self-loops; None is one everywhere.
-
-    Shapes:
-        ``j``, ``i`` (m,); ``weight`` (m,) or None; ``permutation`` (m,): each edge's place in the original input.
     """
 
-    j: Tensor
-    i: Tensor
+    j: Tensor  # (m,)
+    i: Tensor  # (m,)
     num_nodes: int
-    weight: Tensor | None
-    permutation: Tensor
+    weight: Tensor | None  # (m,)
+    permutation: Tensor  # (m,), each edge's place in the original input
     rows: Compressed
     columns: Compressed
 

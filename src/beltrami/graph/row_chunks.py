@@ -18,18 +18,16 @@ class RowChunks:
 
     Every row has at least one chunk; an empty row has an empty one. The result of a row with one chunk is written in
     place: ``slot[p] = -1``. Each chunk of a longer row writes a partial result to its slot, and the slots
-    ``split_ptr[s]`` to ``split_ptr[s + 1]`` are then combined, always in this order, into row ``split_row[s]``.
-
-    Shapes:
-        ``row``, ``start``, ``stop``, ``slot`` (chunks,); ``split_row`` (splits,); ``split_ptr`` (splits + 1,); 32-bit.
+    ``split_ptr[s]`` to ``split_ptr[s + 1]`` are then combined, always in this order, into row ``split_row[s]``. All
+    tensors are 32-bit.
     """
 
-    row: Tensor
-    start: Tensor
-    stop: Tensor
-    slot: Tensor
-    split_row: Tensor
-    split_ptr: Tensor
+    row: Tensor  # (chunks,)
+    start: Tensor  # (chunks,)
+    stop: Tensor  # (chunks,)
+    slot: Tensor  # (chunks,)
+    split_row: Tensor  # (splits,)
+    split_ptr: Tensor  # (splits + 1,)
     num_slots: int
 
     def __len__(self) -> int:

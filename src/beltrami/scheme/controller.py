@@ -33,9 +33,6 @@ class ConstantSteps(Controller):
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         return Decision(True, dt)
 
-    def resume(self, dt: Time) -> "ConstantSteps":
-        return self
-
 
 @dataclass(frozen=True)
 class PID(Controller):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.base import Solver, State, Step, Time, VectorField
-from beltrami.scheme.interpolant import add_scaled, as_time, hermite_interpolant, linear_interpolant, step_length
+from beltrami.scheme.interpolant import add_scaled, as_time, hermite_interpolant, linear_interpolant
 
 
 @dataclass(frozen=True)
@@ -18,20 +18,15 @@ class Tableau:
 
     .. math:: k_i = f(t_0 + c_i h, \; y_0 + h \sum_{j<i} a_{ij} k_j), \qquad y_1 = y_0 + h \sum_i b_i k_i
 
-    Args:
-        order: of ``y1``.
-        a, c: rows 2 to s, row i with i - 1 entries, and their nodes.
-        b: weights of ``y1``.
-        error, error_order: weights of ``y1`` minus those of the embedded method, and its order; empty without one.
-        dense: weights d of the quartic term theta^2 (1 - theta)^2 h sum d_i k_i that turns the cubic Hermite
-            interpolant into the continuous extension of the method; empty without one.
+    ``dense`` are the weights d of the quartic term :math:`\theta^2 (1 - \theta)^2 h \sum_i d_i k_i` that turns the
+    cubic Hermite interpolant into the continuous extension of the method; empty without one.
     """
 
     order: int
-    a: tuple[tuple[float, ...], ...]
+    a: tuple[tuple[float, ...], ...]  # rows 2 to s, row i with i - 1 entries
     b: tuple[float, ...]
-    c: tuple[float, ...]
-    error: tuple[float, ...] = ()
+    c: tuple[float, ...]  # of rows 2 to s
+    error: tuple[float, ...] = ()  # b minus the weights of the embedded method; empty without one
     error_order: int | None = None
     dense: tuple[float, ...] = ()
 
@@ -55,7 +50,7 @@ class RungeKutta(Solver):
         return (f(t0, y0),) if self.tableau.fsal else ()
 
     def step(self, f: VectorField, t0: Time, t1: Time, y0: Tensor, state: State) -> Step:
-        dt, method = step_length(t0, t1, y0), self.tableau
+        dt, method = as_time(t1 - t0, y0), self.tableau
         start, end = as_time(t0, y0), as_time(t1, y0)
         stages = [state[0] if state else f(start, y0)]
         y1 = y0

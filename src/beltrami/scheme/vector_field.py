@@ -32,16 +32,12 @@ class SparsityPattern(Protocol):
 class LinearVectorField(ABC):
     r"""A linear field :math:`f(y) = \alpha (B - I) y + b` whose flow is non-expansive, for ``Exponential``.
 
-    Attributes:
-        a: the entries of B, which receive gradients.
-        alpha: the rate, a scalar of at least zero, or None for one; batches and CUDA graphs assume at most one.
-        norm: p of a p-norm, over all values of the state, with :math:`\|B y\|_p \le \|y\|_p`; then
-            :math:`\|e^{t (B - I)}\|_p \le 1` as well.
+    In some p-norm over all values of the state :math:`\|B y\|_p \le \|y\|_p`; then :math:`\|e^{t (B - I)}\|_p \le 1`.
     """
 
-    a: Tensor
-    alpha: Tensor | None
-    norm: float
+    a: Tensor  # the entries of B, which receive gradients
+    alpha: Tensor | None  # a scalar of at least zero, or None for one; batches and CUDA graphs assume at most one
+    norm: float  # p
 
     @property
     def structurally_symmetric(self) -> bool:

@@ -38,18 +38,13 @@ Entries = tuple[Tensor, Tensor, Tensor]  # row, column, value
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    r"""(1 - rho) S by rows in single precision, the thresholds of push, and the eigenvector v of eigenvalue one.
+    """(1 - rho) S by rows in single precision, the thresholds of push, and the eigenvector v of eigenvalue one."""
 
-    Shapes:
-        ``ptr`` (n + 1,), ``index``, ``step`` (m,): the neighbours of each node and their entries of (1 - rho) S;
-        ``threshold`` (n,): :math:`\varepsilon \sqrt{d}`; ``v`` (n,), normalised over each connected component.
-    """
-
-    ptr: Tensor
-    index: Tensor
-    step: Tensor
-    threshold: Tensor
-    v: Tensor
+    ptr: Tensor  # (n + 1,)
+    index: Tensor  # (m,), the neighbours of each node
+    step: Tensor  # (m,), their entries of (1 - rho) S
+    threshold: Tensor  # (n,), epsilon sqrt(d)
+    v: Tensor  # (n,), normalised over each connected component
     restart: float
 
     @staticmethod
@@ -79,17 +74,13 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    r"""P by rows, the entries of each in descending order, with its diagonal and :math:`\ell = v - P v`.
+    r"""P by rows, the entries of each in descending order, with its diagonal and :math:`\ell = v - P v`."""
 
-    Shapes:
-        ``ptr`` (n + 1,), ``index``, ``value`` (e,); ``diagonal``, ``left`` (n,).
-    """
-
-    ptr: Tensor
-    index: Tensor
-    value: Tensor
-    diagonal: Tensor
-    left: Tensor
+    ptr: Tensor  # (n + 1,)
+    index: Tensor  # (e,)
+    value: Tensor  # (e,)
+    diagonal: Tensor  # (n,)
+    left: Tensor  # (n,), ell
 
     @staticmethod
     def of(walk: Walk, count: Tensor, index: Tensor, value: Tensor) -> "Estimate":

@@ -31,10 +31,8 @@ class Continuous(Adjoint):
     A diffusion equation is ill-posed backwards: y cannot be recovered from y(T), since errors grow like exp(2 T).
     So the forward solve keeps y at every accepted step, the backward solve interpolates it, and only lambda is
     integrated, for which backwards is the stable direction. Lambda is scaled to unit size, so that the tolerances do
-    not depend on the size of the loss; the integrals over time have no influence on the step sizes.
-
-    Args:
-        scheme: the scheme of the backward solve; by default that of the forward solve.
+    not depend on the size of the loss; the integrals over time have no influence on the step sizes. ``scheme`` is that
+    of the backward solve, by default that of the forward solve.
     """
 
     scheme: "Scheme | None" = None
@@ -109,14 +107,8 @@ class _AdjointField:
 
 
 class _Path:
-    """The forward solution y(t) through the states y_i = y(t_i); keeps only the current interval's interpolant.
-
-    Args:
-        f: the vector field, for the slopes f(t_i, y_i).
-        times: increasing t_i.
-        states: y_i.
-        cubic: cubic Hermite or linear. A cubic overshoots if steps are far longer than the time scales of the problem.
-    """
+    """The forward solution y(t) through the states y_i = y(t_i), cubic Hermite with slopes f(t_i, y_i), or linear. A
+    cubic overshoots if steps are far longer than the time scales of the problem."""
 
     def __init__(self, f: VectorField, times: Sequence[float], states: Sequence[Tensor], *, cubic: bool) -> None:
         self.f, self.times, self.states, self.cubic = f, times, states, cubic

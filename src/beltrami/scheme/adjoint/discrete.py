@@ -40,10 +40,8 @@ class Checkpointed(Adjoint):
     """The gradient of ``Direct`` to round-off, with the memory of a few steps, for the price of a second forward solve.
 
     The forward solve keeps no graph, only the state after every ``every``-th step. The backward pass repeats the steps
-    from each checkpoint with a graph, at the recorded times; so ``f`` must be deterministic, without dropout.
-
-    Args:
-        every: steps between two checkpoints; by default about the square root of their number.
+    from each checkpoint with a graph, at the recorded times; so ``f`` must be deterministic, without dropout. By
+    default ``every`` is about the square root of the number of steps.
     """
 
     every: int | None = None

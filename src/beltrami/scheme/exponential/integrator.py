@@ -115,21 +115,13 @@ def _times(device: torch.device, times: tuple[float, ...]) -> Tensor:
 
 @dataclass(frozen=True)
 class PolynomialSum:
-    """A sum over the vectors w_k = P_k(B) w, with a bound of its error.
+    """A sum over the vectors w_k = P_k(B) w, with a bound of its error."""
 
-    Args:
-        expansion: the polynomials P_k.
-        blocks: the vectors w_0 = w to w_K, without a graph, stacked in blocks (k, 1, ...).
-        size: how many coefficients to compute, of which the first K + 1 are used.
-        bound: of the error, relative to the time and the size of w.
-        products: products with B that were needed.
-    """
-
-    expansion: Expansion
-    blocks: tuple[Tensor, ...]
-    size: int
-    bound: float
-    products: int
+    expansion: Expansion  # the polynomials P_k
+    blocks: tuple[Tensor, ...]  # the vectors w_0 = w to w_K, without a graph, stacked in blocks (k, 1, ...)
+    size: int  # how many coefficients to compute, of which the first K + 1 are used
+    bound: float  # of the error, relative to the time and the size of w
+    products: int  # products with B that were needed
 
     @property
     def count(self) -> int:

@@ -48,13 +48,9 @@ def cached_on_device(build: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class Expansion(ABC):
-    r"""A family of polynomials :math:`P_0 = 1`, :math:`P_1(x) = x`, :math:`P_{k+1}` from the two before it.
+    r"""A family of polynomials :math:`P_0 = 1`, :math:`P_1(x) = x`, :math:`P_{k+1} = c x P_k - (c - 1) P_{k-1}`."""
 
-    Attributes:
-        factor: c in :math:`P_{k+1} = c x P_k - (c - 1) P_{k-1}`, for k >= 1.
-    """
-
-    factor: ClassVar[float]
+    factor: ClassVar[float]  # c
 
     @abstractmethod
     def size(self, s: float) -> int:

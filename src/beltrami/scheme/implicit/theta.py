@@ -25,11 +25,8 @@ class ThetaMethod(Solver):
     leave no graph. The local error is estimated by h/2 (f_0 - f_1), which is that of implicit Euler and more than that
     of Crank-Nicolson, smoothed by (I - theta h J)^-1 so that fast components do not dominate it.
 
-    Args:
-        rtol, atol: Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose them well below
-            the tolerances of the controller.
-        max_iterations: of Newton's method.
-        restart: Krylov vectors that GMRES keeps.
+    Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose ``rtol`` and ``atol`` well below
+    the tolerances of the controller. ``restart`` is the number of Krylov vectors that GMRES keeps.
     """
 
     rtol: float
@@ -142,7 +139,7 @@ class SymmetricEuler(Solver):
 
     Args:
         mass: mu, positive, of a shape that broadcasts to that of the state.
-        rtol: stop when the residual relative to y0 is this small, in the norm of mu.
+        rtol: of the residual relative to y0, in the norm of mu.
     """
 
     mass: Tensor = field(repr=False)
