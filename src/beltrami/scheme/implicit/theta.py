@@ -25,8 +25,8 @@ class ThetaMethod(Solver):
     leave no graph. The local error is estimated by h/2 (f_0 - f_1), which is that of implicit Euler and more than that
     of Crank-Nicolson, smoothed by (I - theta h J)^-1 so that fast components do not dominate it.
 
-    Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose ``rtol`` and ``atol`` well below
-    the tolerances of the controller. ``restart`` is the number of Krylov vectors that GMRES keeps.
+    Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose these tolerances well below the
+    controller's. ``restart`` is the number of Krylov vectors that GMRES keeps.
     """
 
     rtol: float
