@@ -34,21 +34,12 @@ def squareplus_link(score: Tensor) -> Tensor:
 
 
 class Normaliser(ABC):
-    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of them.
+    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of them, (m, h) -> (m, h).
 
-    :math:`\mu` is ``edges.weight``.
-
-    Args:
-        link: :func:`softmax_link` or :func:`squareplus_link`.
-
-    Attributes:
-        norm: p of the p-norm in which the matrix A of the weights does not expand, :math:`\|A z\|_p \le \|z\|_p`.
-
-    Shapes:
-        ``score`` (m, h) -> (m, h).
+    :math:`\mu` is ``edges.weight``; ``link`` is :func:`softmax_link` or :func:`squareplus_link`.
     """
 
-    norm: ClassVar[float]
+    norm: ClassVar[float]  # p of the p-norm in which the matrix A of the weights does not expand, |A z|_p <= |z|_p
 
     def __init__(self, link: Link = softmax_link) -> None:
         self.link = link
