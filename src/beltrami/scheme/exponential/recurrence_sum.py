@@ -12,6 +12,8 @@ from torch.autograd import Function
 from beltrami.scheme.base import Stats, refuse_second_derivative
 from beltrami.scheme.vector_field import SparsityPattern
 
+_find_spec = cache(find_spec)
+
 
 def recurrence_sum(
     y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: SparsityPattern, c: float,
@@ -168,6 +170,3 @@ def dots(g: Tensor, blocks: Sequence[Tensor]) -> Tensor:
 def uses_triton(tensor: Tensor) -> bool:
     """Whether Triton kernels serve this tensor; cuBLAS is slow for matrices of one or a few rows."""
     return tensor.is_cuda and _find_spec("triton") is not None
-
-
-_find_spec = cache(find_spec)
