@@ -135,8 +135,10 @@ GRAPHS = {"kite": kite(), "ragged": ragged(), "weighted": ragged(weighted=True),
 class Full(SparsityPattern):
     """The sparsity pattern of dense matrices, (runs, n, n)."""
 
-    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: tuple[float, Tensor] | None) -> None:
-        out.copy_(factor * a @ y + (before[0] * before[1] if before else 0))
+    def advance(
+        self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, previous: tuple[float, Tensor] | None
+    ) -> None:
+        out.copy_(factor * a @ y + (previous[0] * previous[1] if previous else 0))
 
     def pull(
         self,
@@ -145,14 +147,14 @@ class Full(SparsityPattern):
         p: Tensor,
         *,
         factor: float,
-        before: tuple[float, Tensor] | None,
-        given: tuple[Tensor, Tensor],
-        across: tuple[Tensor, Tensor] | None,
+        previous: tuple[float, Tensor] | None,
+        cotangent: tuple[Tensor, Tensor],
+        edge_sums: tuple[Tensor, Tensor] | None,
     ) -> None:
-        self.advance(out, a.mT, p, factor=factor, before=before)
-        out += given[0][:, None, None] * given[1]
-        if across is not None:
-            across[1].add_(p @ across[0].mT, alpha=factor)
+        self.advance(out, a.mT, p, factor=factor, previous=previous)
+        out += cotangent[0][:, None, None] * cotangent[1]
+        if edge_sums is not None:
+            edge_sums[1].add_(p @ edge_sums[0].mT, alpha=factor)
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

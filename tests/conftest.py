@@ -14,7 +14,7 @@ from shell import Beltrami, Outcome
 
 from beltrami.data import Availability, Dataset, available, load, undirected
 from beltrami.graph import ops, row_chunks
-from beltrami.scheme.exponential import linear_combination
+from beltrami.scheme.exponential import recurrence_sum
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported: kernels are interpreted on the CPU
@@ -54,7 +54,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("beltrami.graph.ops.triton.attention_forward.ONE_PASS", 4)  # one head of four channels
     monkeypatch.setattr("beltrami.scheme.exponential.linear_combination_triton.TILE", 16)
     interpreted = not torch.cuda.is_available()
-    monkeypatch.setattr(linear_combination, "uses_triton", lambda tensor: tensor.is_cuda or interpreted)
+    monkeypatch.setattr(recurrence_sum, "uses_triton", lambda tensor: tensor.is_cuda or interpreted)
     with ops.use("triton"):
         yield request.param
 

@@ -14,8 +14,8 @@ from beltrami.flow import BeltramiFlow, Costed, Kinetic, LinearField, LinearFlow
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, ops, squareplus_link
 from beltrami.model import Evolution
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
-from beltrami.scheme.exponential import linear_combination, recurrence_sum
-from beltrami.scheme.exponential.matrix_function import mean_norm
+from beltrami.scheme.exponential import recurrence_sum
+from beltrami.scheme.exponential.integrator import mean_norm
 from beltrami.stencil import KNN
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
@@ -41,7 +41,7 @@ def bound_to(edges: Edges, normalise: Normaliser, z0: Tensor) -> LinearField:
 
 def matrix(f: LinearField) -> Tensor:
     """Return B: the weights, and a one for each node that does not move."""
-    still = torch.zeros(f.edges.num_nodes, 1).double() if f.idle is None else f.idle.double()
+    still = torch.zeros(f.edges.num_nodes, 1).double() if f.isolated is None else f.isolated.double()
     return dense(f.a, f.edges) + torch.diag(still[:, 0])
 
 
@@ -68,9 +68,9 @@ def test_products_are_those_of_the_matrix(edges: Edges, normalise: Normaliser) -
         torch.zeros_like(f.a)[None],
     )
     a, y, p, half = f.a.detach()[None], z[None], other[None], torch.full((1,), 0.5).double()
-    f.pattern.advance(out, a, y, factor=2.0, before=(-1.0, p))
+    f.pattern.advance(out, a, y, factor=2.0, previous=(-1.0, p))
     torch.testing.assert_close(out[0], 2 * b @ z - other)
-    f.pattern.pull(pulled, a, p, factor=2.0, before=(-1.0, p), given=(half, y), across=(y, sums))
+    f.pattern.pull(pulled, a, p, factor=2.0, previous=(-1.0, p), cotangent=(half, y), edge_sums=(y, sums))
     torch.testing.assert_close(pulled[0], 2 * b.T @ other - other + 0.5 * z)
     each = [2 * torch.dot(other[i], z[j]) for i, j in zip(edges.i.tolist(), edges.j.tolist(), strict=True)]
     torch.testing.assert_close(sums[0], torch.stack(each) if each else torch.zeros(0).double())
@@ -80,13 +80,13 @@ def test_products_are_those_of_the_matrix(edges: Edges, normalise: Normaliser) -
 
 
 def test_the_mask_of_nodes_that_do_not_move_is_none_if_all_move() -> None:
-    assert bound_to(kite(), Rows(), normal(4, 5)).idle is None
-    idle = bound_to(ragged(), Rows(), normal(6, 5)).idle
-    assert idle is not None
-    assert idle[:, 0].tolist() == [0, 0, 0, 1, 0, 1]  # 3 only sends, 5 has no edge
-    idle = bound_to(ragged(), Columns(), normal(6, 5)).idle
-    assert idle is not None
-    assert idle[:, 0].tolist() == [0, 0, 0, 0, 1, 1]  # 4 only receives
+    assert bound_to(kite(), Rows(), normal(4, 5)).isolated is None
+    isolated = bound_to(ragged(), Rows(), normal(6, 5)).isolated
+    assert isolated is not None
+    assert isolated[:, 0].tolist() == [0, 0, 0, 1, 0, 1]  # 3 only sends, 5 has no edge
+    isolated = bound_to(ragged(), Columns(), normal(6, 5)).isolated
+    assert isolated is not None
+    assert isolated[:, 0].tolist() == [0, 0, 0, 0, 1, 1]  # 4 only receives
 
 
 @normalisers
@@ -203,8 +203,8 @@ def test_a_batch_without_host_synchronisation_keeps_the_tolerance(normalise: Nor
         f = bound_to(edges, normalise, z)
 
         def field(rate: Tensor, f: LinearField = f) -> LinearField:
-            idle = None if f.idle is None else f.idle[:, 0]
-            return LinearField(f.a.detach(), f.edges, idle=idle, alpha=rate, source=f.source, norm=f.norm)
+            isolated = None if f.isolated is None else f.isolated[:, 0]
+            return LinearField(f.a.detach(), f.edges, isolated=isolated, alpha=rate, source=f.source, norm=f.norm)
 
         ends = torch.func.vmap(lambda rate: solve(field(rate), z, (0.0, 18.0), Exponential(rtol, 0.0)).ys[-1])(rates)  # noqa: B023
         for end, rate in zip(ends, rates, strict=True):
@@ -212,9 +212,9 @@ def test_a_batch_without_host_synchronisation_keeps_the_tolerance(normalise: Nor
             assert float(error) <= rtol * float(mean_norm(z, f.norm))
 
 
-def test_mutual_says_whether_every_edge_has_its_reverse() -> None:
-    assert kite().mutual
-    assert not ragged().mutual
+def test_structural_symmetry_says_whether_every_edge_has_its_reverse() -> None:
+    assert kite().structurally_symmetric
+    assert not ragged().structurally_symmetric
 
 
 @pytest.mark.parametrize(("shared", "ts"), [(False, (0.0, 1.0)), (True, (0.0, 0.2, 0.5))], ids=["own", "shared"])
@@ -223,13 +223,13 @@ def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
 ) -> None:
     """Values and gradients, beside a node that stands still."""
     edges = Edges.build(kite().with_loops(1.0).edge_index, num_nodes=5)
-    idle, z, rates = torch.tensor([False] * 4 + [True]), normal(2, 5, 3), torch.tensor([0.3, 0.9]).double()
+    isolated, z, rates = torch.tensor([False] * 4 + [True]), normal(2, 5, 3), torch.tensor([0.3, 0.9]).double()
     scores = [normal(edges.num_edges, 1, seed=seed).to(kernels) for seed in (1, 2)]  # where the kernels run
     a = torch.stack([Rows()(score, edges.to(kernels))[:, 0] for score in scores])
     which = [0, 0] if shared else [0, 1]
 
     def ends(z: Tensor, a: Tensor, rate: Tensor) -> Tensor:
-        field = LinearField(a, edges.to(z.device), idle=idle.to(z.device), alpha=rate, norm=math.inf)
+        field = LinearField(a, edges.to(z.device), isolated=isolated.to(z.device), alpha=rate, norm=math.inf)
         return solve(field, z, ts, Exponential(0.0, 1e-11)).ys
 
     def alone(z: Tensor, a: Tensor, rates: Tensor) -> Tensor:
@@ -245,7 +245,7 @@ def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
 
     monkeypatch.setattr(recurrence_sum, "prefers_single_runs", lambda y: False)
     found = derivatives(alone, kernels), derivatives(together, kernels)
-    monkeypatch.setattr(linear_combination, "uses_triton", lambda _: False)
+    monkeypatch.setattr(recurrence_sum, "uses_triton", lambda _: False)
     with ops.use("reference"):
         wanted = derivatives(alone, "cpu")
     for way in found:

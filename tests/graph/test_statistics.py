@@ -7,7 +7,7 @@ import torch
 from checks import GRAPHS, bare, crooked, kite, pairs, ragged
 
 from beltrami.graph import Edges
-from beltrami.graph.statistics import Overlap, Rewiring, Statistics, homophily
+from beltrami.graph.statistics import Rewiring, Statistics, homophily
 
 
 def random_graph(seed: int, *, nodes: int = 12, edges: int = 14) -> Edges:
@@ -49,7 +49,7 @@ def test_overlap_and_homophily_equal_those_counted_by_loops(seed: int) -> None:
     old, new = random_graph(seed, nodes=6), random_graph(seed + 50, nodes=6)
     y = torch.randint(3, (6,), generator=torch.Generator().manual_seed(seed))
     before, after = ({(i, j) for i, j in pairs(edges) if i != j} for edges in (old, new))
-    overlap = Overlap.of(old, new)
+    overlap = Rewiring.of(old, new, y)
     assert overlap.kept == pytest.approx(len(before & after) / len(before))
     assert overlap.known == pytest.approx(len(before & after) / len(after))
     alike = [bool(y[i] == y[j]) for i, j in pairs(old) if i != j]
@@ -57,28 +57,30 @@ def test_overlap_and_homophily_equal_those_counted_by_loops(seed: int) -> None:
 
 
 def test_a_graph_overlaps_fully_with_itself_and_loops_change_nothing() -> None:
-    assert Overlap.of(kite(), kite().with_loops(2.0)) == Overlap(1.0, 1.0)
     y = torch.tensor([0, 0, 1, 1])
+    found = Rewiring.of(kite(), kite().with_loops(2.0), y)
+    assert (found.kept, found.known) == (1.0, 1.0)
     assert homophily(kite().with_loops(2.0), y) == homophily(kite(), y) == 0.5
 
 
 def test_a_share_of_no_edges_is_nan() -> None:
-    assert math.isnan(homophily(bare(), torch.zeros(4, dtype=torch.int64)))
-    assert Overlap.of(kite(), bare()).kept == 0
-    assert math.isnan(Overlap.of(kite(), bare()).known)
+    y = torch.zeros(4, dtype=torch.int64)
+    assert math.isnan(homophily(bare(), y))
+    assert Rewiring.of(kite(), bare(), y).kept == 0
+    assert math.isnan(Rewiring.of(kite(), bare(), y).known)
 
 
 def test_rewiring_describes_both_graphs_in_their_order() -> None:
     y = torch.tensor([0, 0, 1, 1])
     found = Rewiring.of(kite(), bare(), y)
     assert (found.before, found.after) == (Statistics.of(kite()), Statistics.of(bare()))
-    assert found.overlap.kept == 0
+    assert found.kept == 0
     assert found.homophily_before == 0.5
     assert math.isnan(found.homophily_after)
 
 
 def test_graphs_on_other_nodes_are_refused() -> None:
     with pytest.raises(ValueError, match="must have the same nodes; got 4 and 6"):
-        Overlap.of(kite(), ragged())
+        Rewiring.of(kite(), ragged(), torch.zeros(4))
     with pytest.raises(ValueError, match=r"a class for each of 4 nodes; got shape \(3,\)"):
         homophily(kite(), torch.zeros(3))

@@ -12,8 +12,7 @@ from torch.func import grad, vmap
 from beltrami.errors import SolverError
 from beltrami.scheme import PID, Bosh3, Dopri5, Heun, Scheme, Solution, Stats, solve
 from beltrami.scheme.base import CountingField
-from beltrami.scheme.device_loop import DeviceLoop
-from beltrami.scheme.readback import Readback
+from beltrami.scheme.device_loop import DeviceLoop, Readback
 
 TS = (0.1, 0.4, 1.0, 1.7, 2.0)
 PLAIN, FULL = PID(1e-4, 1e-6), PID(1e-4, 1e-6, pcoeff=0.4, icoeff=0.3, dcoeff=0.1)
@@ -212,7 +211,7 @@ def test_the_time_is_a_tensor_of_the_type_of_the_state(shape: tuple[int, ...], d
 def test_late_reports_cost_one_trial_and_change_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     y0, w, rate = (x.detach() for x in problem())
     early = solve_on_device(reaction(w, rate), y0, TS, SCHEMES["rejected"])
-    monkeypatch.setattr("beltrami.scheme.readback._Sent.ready", False)
+    monkeypatch.setattr("beltrami.scheme.device_loop._Sent.ready", False)
     late = solve_on_device(reaction(w, rate), y0, TS, SCHEMES["rejected"])
     assert torch.equal(late.ys, early.ys)
     assert (late.stats.accepted, late.stats.rejected) == (early.stats.accepted, early.stats.rejected)
@@ -240,7 +239,7 @@ def test_the_host_reads_one_report_a_trial_and_nothing_else() -> None:
 
 
 def test_reports_arrive_in_order_with_the_numbers_of_every_run() -> None:
-    readback = Readback[str]()
+    readback = Readback()
     one = torch.tensor(1.0, dtype=torch.float64)
     readback.send((one, 2 * one), "first")
 

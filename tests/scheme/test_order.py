@@ -23,8 +23,7 @@ from beltrami.scheme import (
     Solver,
     solve,
 )
-from beltrami.scheme.tableau import BOSH3, DOPRI5, EULER, HEUN, MIDPOINT, Tableau
-from beltrami.scheme.tableau import RK4 as CLASSICAL
+from beltrami.scheme.runge_kutta import Tableau
 
 RUNGE_KUTTA = [Euler(), Midpoint(), Heun(), RK4(), Bosh3(), Dopri5()]
 MULTISTEP = [*(AdamsBashforth(order=p) for p in range(1, 6)), *(AdamsMoulton(order=p) for p in range(2, 6))]
@@ -127,7 +126,7 @@ def test_the_slope_at_the_end_of_a_step_is_evaluated_only_for_interpolation() ->
     assert 40 + 1 <= stats.evaluations <= 40 + 2  # 0.6 is the end of a step, up to round-off
 
 
-@pytest.mark.parametrize("method", [EULER, MIDPOINT, HEUN, CLASSICAL, BOSH3, DOPRI5], ids=lambda m: f"order{m.order}")
+@pytest.mark.parametrize("method", [solver.tableau for solver in RUNGE_KUTTA], ids=map(repr, RUNGE_KUTTA))
 def test_tableau_fulfils_the_order_conditions(method: Tableau) -> None:
     s = len(method.b)
     a = torch.zeros(s, s, dtype=torch.float64)

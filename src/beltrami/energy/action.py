@@ -67,7 +67,7 @@ class PolyakovAction(Variational):
         return -laplacian(z, self(z, edges), edges)
 
     def _diffusivity(self, p: Tensor, edges: Edges) -> Tensor:
-        if not edges.mutual:
+        if not edges.structurally_symmetric:
             raise ValueError(
                 "PolyakovAction needs an undirected graph, both directions of every edge, and this one is directed; "
                 "make it undirected with `Symmetric()` or `beltrami.data.undirected`."

@@ -1,7 +1,6 @@
 """The graph Beltrami flow, with diffusivities evaluated at the current state or frozen at the start."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,8 +9,8 @@ from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
 from beltrami.flow.scalars import Rate, Source, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
-from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
-from beltrami.scheme import LinearVectorField, SparsityPattern
+from beltrami.graph.ops.recurrence import LinearRecurrence
+from beltrami.scheme import LinearVectorField
 
 
 class LinearField(VectorField, LinearVectorField):
@@ -22,7 +21,7 @@ class LinearField(VectorField, LinearVectorField):
     Args:
         a: the weights of A on the edges, (m,).
         edges: the graph.
-        idle: mask (n,) of the nodes that do not move, or None if all move; see ``Normaliser.isolated``.
+        isolated: mask (n,) of the nodes that do not move, or None if all move; see ``Normaliser.isolated``.
         alpha: the rate, a scalar of at most one, or None for one.
         source: b (n, d), or None for zero.
         norm: p of the p-norm in which A does not expand; see ``Normaliser.norm``.
@@ -33,18 +32,18 @@ class LinearField(VectorField, LinearVectorField):
         a: Tensor,
         edges: Edges,
         *,
-        idle: Tensor | None = None,
+        isolated: Tensor | None = None,
         alpha: Tensor | None = None,
         source: Tensor | None = None,
         norm: float = math.inf,
     ) -> None:
         self.a, self.edges, self.alpha, self.source, self.norm = a, edges, alpha, source, norm
-        self.idle = None if idle is None else idle.to(a.dtype)[:, None]
+        self.isolated = None if isolated is None else isolated.to(a.dtype)[:, None]
         self.weights = a if alpha is None else alpha * a
         # alpha times the diagonal of I; a copy, because the weights depend on alpha as well
         self.diagonal = None if alpha is None else alpha.clone()
-        if self.idle is not None:
-            self.diagonal = 1 - self.idle if alpha is None else alpha * (1 - self.idle)
+        if self.isolated is not None:
+            self.diagonal = 1 - self.isolated if alpha is None else alpha * (1 - self.isolated)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -55,43 +54,16 @@ class LinearField(VectorField, LinearVectorField):
         return aggregate(self.weights, z, self.edges) - (z if self.diagonal is None else self.diagonal * z)
 
     @property
-    def mutual(self) -> bool:
-        return self.edges.mutual
+    def structurally_symmetric(self) -> bool:
+        return self.edges.structurally_symmetric
 
     @property
-    def pattern(self) -> "LinearPattern":
-        return LinearPattern(self.edges, self.idle)
+    def pattern(self) -> LinearRecurrence:
+        return LinearRecurrence(self.edges, self.isolated)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)
         return dz if self.source is None else dz + self.source
-
-
-@dataclass(frozen=True)
-class LinearPattern(SparsityPattern):
-    """The sparsity pattern of linear fields on one graph; ``idle`` marks nodes that do not move, (n, 1) or None."""
-
-    edges: Edges
-    idle: Tensor | None
-
-    def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, before: Scaled | None) -> None:
-        advance(out, a, y, self.edges, factor=factor, previous=before, diagonal=self.idle)
-
-    def pull(
-        self,
-        out: Tensor,
-        a: Tensor,
-        p: Tensor,
-        *,
-        factor: float,
-        before: Scaled | None,
-        given: Couple,
-        across: Couple | None,
-    ) -> None:
-        pull(
-            out, a, p, self.edges,
-            factor=factor, previous=before, cotangent=given, edge_sums=across, diagonal=self.idle,
-        )  # fmt: skip
 
 
 class BeltramiField(VectorField):
@@ -100,7 +72,7 @@ class BeltramiField(VectorField):
     def __init__(self, flow: "BeltramiFlow", edges: Edges, z0: Tensor) -> None:
         self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
         self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
-        self.idle = flow.diffusivity.normalise.isolated(edges)
+        self.isolated = flow.diffusivity.normalise.isolated(edges)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -109,7 +81,7 @@ class BeltramiField(VectorField):
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         average = _average(self.diffusivity, z, self.edges, self.storage)
-        dz = average - (z if self.idle is None else torch.where(self.idle[:, None], 0.0, z))
+        dz = average - (z if self.isolated is None else torch.where(self.isolated[:, None], 0.0, z))
         if self.alpha is None:
             return dz if self.source is None else dz + self.source
         return self.alpha * dz if self.source is None else torch.addcmul(self.source, self.alpha, dz)
@@ -166,8 +138,8 @@ class LinearFlow(Flow):
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
         alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
         a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
-        idle = normalise.isolated(edges)
-        return LinearField(a, edges, idle=idle, alpha=alpha, source=source, norm=normalise.norm)
+        isolated = normalise.isolated(edges)
+        return LinearField(a, edges, isolated=isolated, alpha=alpha, source=source, norm=normalise.norm)
 
 
 def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges, storage: torch.dtype | None) -> Tensor:

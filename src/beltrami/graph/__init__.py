@@ -8,26 +8,9 @@ from beltrami.graph.ops.products import aggregate, collect, edge_dot, spread
 from beltrami.graph.sparse_matrix import SparseMatrix
 
 __all__ = [
-    "Edges",
-    "SparseMatrix",
-    "gradient",
-    "divergence",
-    "laplacian",
-    "aggregate",
-    "edge_dot",
-    "spread",
-    "collect",
-    "Normaliser",
-    "Rows",
-    "Columns",
-    "Both",
-    "Link",
-    "softmax_link",
-    "squareplus_link",
-    "PairScore",
-    "attend",
-    "identity",
-    "exponential",
-    "Leaky",
-    "squared_distance",
-]
+    "Edges", "SparseMatrix",
+    "gradient", "divergence", "laplacian",
+    "aggregate", "edge_dot", "spread", "collect",
+    "Normaliser", "Rows", "Columns", "Both", "Link", "softmax_link", "squareplus_link",
+    "PairScore", "attend", "identity", "exponential", "Leaky", "squared_distance",
+]  # fmt: skip

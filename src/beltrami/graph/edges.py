@@ -1,6 +1,6 @@
 """Edges of a graph, sorted by receiver, with the compressed patterns that sparse products read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Protocol
@@ -67,16 +67,13 @@ class Edges:
 
     ``weight`` is a positive measure on the edges: an edge of weight 2 counts as two edges where weights are
     normalised. It carries a user's edge weights and the weight of self-loops; None is one everywhere.
-
-    Shapes:
-        ``j``, ``i`` (m,); ``weight`` (m,) or None; ``permutation`` (m,): each edge's place in the original input.
     """
 
-    j: Tensor
-    i: Tensor
+    j: Tensor  # (m,)
+    i: Tensor  # (m,)
     num_nodes: int
-    weight: Tensor | None
-    permutation: Tensor
+    weight: Tensor | None  # (m,)
+    permutation: Tensor  # (m,), each edge's place in the original input
     rows: Compressed
     columns: Compressed
 
@@ -126,7 +123,7 @@ class Edges:
         return self.j.device
 
     @cached_property
-    def mutual(self) -> bool:
+    def structurally_symmetric(self) -> bool:
         """Whether every edge has its reverse edge, of any weight."""
         rows, columns = self.rows, self.columns
         return torch.equal(rows.ptr, columns.ptr) and torch.equal(rows.index, columns.index)
@@ -142,9 +139,7 @@ class Edges:
     def with_loops(self, weight: float) -> "Edges":
         """Return the same edges with one self-loop of this weight on every node, replacing existing self-loops."""
         if not weight > 0:
-            raise ValueError(
-                f"a self-loop needs a positive `weight`; got {weight}. For no loops, use the graph as it is."
-            )
+            raise ValueError(f"a self-loop needs a positive `weight`; got {weight}. For none, use the graph as it is.")
         other = self.i != self.j
         nodes = torch.arange(self.num_nodes, device=self.device)
         edge_index = torch.cat((self.edge_index[:, other], nodes.expand(2, -1)), dim=1)
@@ -157,15 +152,9 @@ class Edges:
     def to(self, device: torch.device | str) -> "Edges":
         if self.device == torch.device(device):
             return self
-        return replace(
-            self,
-            j=self.j.to(device),
-            i=self.i.to(device),
-            weight=None if self.weight is None else self.weight.to(device),
-            permutation=self.permutation.to(device),
-            rows=self.rows.to(device),
-            columns=self.columns.to(device),
-        )
+        j, i, permutation = (x.to(device) for x in (self.j, self.i, self.permutation))
+        weight = None if self.weight is None else self.weight.to(device)
+        return Edges(j, i, self.num_nodes, weight, permutation, self.rows.to(device), self.columns.to(device))
 
     def restore(self, values: Tensor) -> Tensor:
         """Return edge values (m, ...) in the order of the original ``edge_index``."""

@@ -28,29 +28,18 @@ def softmax_link(score: Tensor) -> Tensor:
 
 
 def squareplus_link(score: Tensor) -> Tensor:
-    r"""Logarithm of squareplus, :math:`\tfrac12 (s + \sqrt{s^2 + 4})`; no maximum is subtracted from the score.
-
-    Its gradient tends to one for large scores, so that no edge comes to dominate.
-    """
+    r"""Logarithm of squareplus, :math:`\tfrac12 (s + \sqrt{s^2 + 4})`; no maximum is subtracted from the score. Its
+    gradient tends to one for large scores, so that no edge comes to dominate."""
     return torch.asinh(score / 2)
 
 
 class Normaliser(ABC):
-    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of them.
+    r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of them, (m, h) -> (m, h).
 
-    :math:`\mu` is ``edges.weight``.
-
-    Args:
-        link: :func:`softmax_link` or :func:`squareplus_link`.
-
-    Attributes:
-        norm: p of the p-norm in which the matrix A of the weights does not expand, :math:`\|A z\|_p \le \|z\|_p`.
-
-    Shapes:
-        ``score`` (m, h) -> (m, h).
+    :math:`\mu` is ``edges.weight``; ``link`` is :func:`softmax_link` or :func:`squareplus_link`.
     """
 
-    norm: ClassVar[float]
+    norm: ClassVar[float]  # p of the p-norm in which the matrix A of the weights does not expand, |A z|_p <= |z|_p
 
     def __init__(self, link: Link = softmax_link) -> None:
         self.link = link
@@ -124,10 +113,8 @@ class Both(Normaliser):
 
 
 def log_sum(log_weight: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    r"""Logarithm of the sum of weights at their receivers, or senders, from their logarithms; (m, h) -> (n, h).
-
-    The largest logarithm at each node is subtracted first. Minus infinity at a node without such an edge.
-    """
+    r"""Logarithm of the sum of weights at their receivers, or senders, from their logarithms; (m, h) -> (n, h). The
+    largest logarithm at each node is subtracted first. Minus infinity at a node without such an edge."""
     top = largest(log_weight, edges, senders=senders)
     relative = torch.exp(log_weight - spread(top, edges, senders=senders))
     # The largest adds one to the sum; a sum below one is empty, and the logarithm of zero has no derivative.

@@ -18,18 +18,16 @@ class RowChunks:
 
     Every row has at least one chunk; an empty row has an empty one. The result of a row with one chunk is written in
     place: ``slot[p] = -1``. Each chunk of a longer row writes a partial result to its slot, and the slots
-    ``split_ptr[s]`` to ``split_ptr[s + 1]`` are then combined, always in this order, into row ``split_row[s]``.
-
-    Shapes:
-        ``row``, ``start``, ``stop``, ``slot`` (chunks,); ``split_row`` (splits,); ``split_ptr`` (splits + 1,); 32-bit.
+    ``split_ptr[s]`` to ``split_ptr[s + 1]`` are then combined, always in this order, into row ``split_row[s]``. All
+    tensors are 32-bit.
     """
 
-    row: Tensor
-    start: Tensor
-    stop: Tensor
-    slot: Tensor
-    split_row: Tensor
-    split_ptr: Tensor
+    row: Tensor  # (chunks,)
+    start: Tensor  # (chunks,)
+    stop: Tensor  # (chunks,)
+    slot: Tensor  # (chunks,)
+    split_row: Tensor  # (splits,)
+    split_ptr: Tensor  # (splits + 1,)
     num_slots: int
 
     def __len__(self) -> int:
@@ -60,10 +58,8 @@ def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
     slot = torch.where(has_slot, has_slot.cumsum(0) - 1, -1)
     slots = counts[split].cumsum(0)
     split_ptr = torch.cat((slots.new_zeros(1), slots))
-    num_slots = int(split_ptr[-1])
-    return RowChunks(
-        row.int(), start.int(), stop.int(), slot.int(), split.nonzero()[:, 0].int(), split_ptr.int(), num_slots
-    )
+    bounds = (row.int(), start.int(), stop.int(), slot.int())
+    return RowChunks(*bounds, split.nonzero()[:, 0].int(), split_ptr.int(), int(split_ptr[-1]))
 
 
 def expand_ranges(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,11 +82,7 @@ def expand_ranges_in_parts(begin: Tensor, end: Tensor, *, size: int) -> Iterator
 
 
 def largest_per_row(row: Tensor, value: Tensor, *, top: int) -> Tensor:
-    """Return the places of the ``top`` largest values of each row, by row and descending; ties keep their order.
-
-    Shapes:
-        ``row``, ``value`` (e,) -> (at most e,).
-    """
+    """Return the places of the ``top`` largest values of each row, by row and descending; ties keep their order."""
     order = value.argsort(descending=True, stable=True)
     order = order[row[order].argsort(stable=True)]
     count = torch.bincount(row)

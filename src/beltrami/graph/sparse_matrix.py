@@ -11,10 +11,8 @@ from beltrami.graph.ops.products import aggregate
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """A sparse matrix (r, c), stored by rows and by columns. Build with :meth:`of`.
-
-    ``X @ W`` and its gradient by W are both products over rows. The values of the matrix get no gradient.
-    """
+    """A sparse matrix (r, c), stored by rows and by columns. Build with :meth:`of`. ``X @ W`` and its gradient by W are
+    both products over rows. The values of the matrix get no gradient."""
 
     rows: Compressed
     columns: Compressed

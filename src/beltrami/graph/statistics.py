@@ -10,15 +10,8 @@ from beltrami.graph.edges import Edges
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts and degrees of a graph.
-
-    Args:
-        nodes: number of nodes.
-        edges: directed edges j -> i between different nodes.
-        loops: edges from a node to itself.
-        mean_degree, min_degree, max_degree: of the edges entering a node, without loops.
-        components: connected components, ignoring the direction of edges.
-    """
+    """Counts of a graph: directed edges between different nodes, edges from a node to itself (loops), the degrees
+    (edges entering a node, without loops), and the connected components, ignoring the direction of edges."""
 
     nodes: int
     edges: int
@@ -44,27 +37,31 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Overlap:
-    r"""Shares of common edges of two graphs, :math:`|E \cap E'| / |E|` and :math:`|E \cap E'| / |E'|`.
+class Rewiring:
+    r"""A graph E before and E' after rewiring: statistics, :func:`homophily`, and the shares of common edges.
 
     Args:
-        kept: share of the old edges that the new graph has.
-        known: share of the new edges that the old graph had.
+        kept: share of the old edges that the new graph has, :math:`|E \cap E'| / |E|`; parallel edges count once.
+        known: share of the new edges that the old graph had, :math:`|E \cap E'| / |E'|`. A share of no edges is NaN.
     """
 
+    before: Statistics
+    after: Statistics
     kept: float
     known: float
+    homophily_before: float
+    homophily_after: float
 
     @staticmethod
-    def of(old: Edges, new: Edges) -> "Overlap":
-        """Compare directed edges; parallel edges count once. A share of no edges is NaN."""
+    def of(old: Edges, new: Edges, y: Tensor) -> "Rewiring":
         if old.num_nodes != new.num_nodes:
             raise ValueError(
                 f"`old` and `new` must have the same nodes; got {old.num_nodes} and {new.num_nodes} nodes."
             )
         before, after = ((i * old.num_nodes + j).unique() for j, i in map(_without_loops, (old, new)))
         shared = int(torch.isin(after, before, assume_unique=True).sum())
-        return Overlap(kept=_share(shared, len(before)), known=_share(shared, len(after)))
+        kept, known = _share(shared, len(before)), _share(shared, len(after))
+        return Rewiring(Statistics.of(old), Statistics.of(new), kept, known, homophily(old, y), homophily(new, y))
 
 
 def homophily(edges: Edges, y: Tensor) -> float:
@@ -73,23 +70,6 @@ def homophily(edges: Edges, y: Tensor) -> float:
         raise ValueError(f"`y` must hold a class for each of {edges.num_nodes} nodes; got shape {tuple(y.shape)}.")
     j, i = _without_loops(edges)
     return _share(int((y[j] == y[i]).sum()), len(i))
-
-
-@dataclass(frozen=True)
-class Rewiring:
-    """Statistics, overlap and homophily of a graph before and after rewiring; see :func:`homophily`."""
-
-    before: Statistics
-    after: Statistics
-    overlap: Overlap
-    homophily_before: float
-    homophily_after: float
-
-    @staticmethod
-    def of(old: Edges, new: Edges, y: Tensor) -> "Rewiring":
-        return Rewiring(
-            Statistics.of(old), Statistics.of(new), Overlap.of(old, new), homophily(old, y), homophily(new, y)
-        )
 
 
 def component_of(edges: Edges) -> Tensor:

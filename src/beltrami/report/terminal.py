@@ -86,7 +86,7 @@ def print_rewiring(rewiring: Rewiring, *, seconds: float, path: Path) -> None:
         table.add_row(f"[dim]{name}[/]", value, after[name])
     console = Console(highlight=False)
     console.print(table)
-    kept, known = _percentage(rewiring.overlap.kept), _percentage(rewiring.overlap.known)
+    kept, known = _percentage(rewiring.kept), _percentage(rewiring.known)
     console.print(f"{kept} of the old edges are kept; {known} of the new ones are old")
     console.print(f"[dim]made in[/] {seconds:.1f} s[dim], saved in[/] {path}")
 

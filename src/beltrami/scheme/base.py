@@ -20,45 +20,31 @@ if TYPE_CHECKING:
 
 Time: TypeAlias = float | Tensor
 VectorField: TypeAlias = Callable[[Any, Tensor], Tensor]  # of a Time and the state
-State: TypeAlias = tuple[Tensor, ...]
+State: TypeAlias = tuple[Tensor, ...]  # what a solver keeps from one step to the next
 
 _in_warmup: ContextVar[bool] = ContextVar("in_warmup", default=False)
 
 
 class Step(NamedTuple):
-    """One step y0 -> y1. The error and the interpolant are computed only when they are called.
-
-    Args:
-        y1: the state at ``t1``.
-        error: returns the local error estimate, without a graph; None if the solver has no estimate.
-        state: what the solver keeps for its next step.
-        interpolate: returns the state at a time within the step.
-    """
+    """One step y0 -> y1. The error and the interpolant are computed only when they are called."""
 
     y1: Tensor
-    error: Callable[[], Tensor] | None
+    error: Callable[[], Tensor] | None  # the local error estimate, without a graph; None if the solver has none
     state: State
-    interpolate: Callable[[float], Tensor]
+    interpolate: Callable[[float], Tensor]  # the state at a time within the step
 
 
 class Solver(ABC):
-    """A one-step map y0 -> y1, which may keep tensors from one step to the next.
+    """A one-step map y0 -> y1."""
 
-    Attributes:
-        order: p, where the error at a fixed time is O(dt^p).
-        error_order: q, where the error estimate is O(dt^(q+1)); None without an estimate.
-        equal_steps: whether all steps must have the same length.
-        synchronises: whether a step reads values from the device to decide how to continue.
-    """
+    order: int  # p, where the error at a fixed time is O(dt^p)
+    error_order: ClassVar[int | None] = None  # q, where the error estimate is O(dt^(q+1)); None without an estimate
+    equal_steps: ClassVar[bool] = False  # whether all steps must have the same length
+    synchronises: ClassVar[bool] = False  # whether a step reads values from the device to decide how to continue
 
-    order: int
-    error_order: ClassVar[int | None] = None
-    equal_steps: ClassVar[bool] = False
-    synchronises: ClassVar[bool] = False
-
-    @abstractmethod
     def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
         """Return the solver's state before the first step."""
+        return ()
 
     @abstractmethod
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
@@ -94,9 +80,9 @@ class Controller(ABC):
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         """Accept or reject a step of length ``dt`` from ``y0``."""
 
-    @abstractmethod
     def resume(self, dt: Time) -> "Controller":
         """Return a controller that continues a solve whose ``Stats.last_dt`` is ``dt``."""
+        return self
 
 
 @dataclass
@@ -105,19 +91,13 @@ class Stats:
 
     A batch with adaptive steps (``DeviceLoop``) counts as one program: ``accepted`` counts trial steps that at least
     one run accepted, ``rejected`` the others, an evaluation is one of the whole batch, and ``last_dt`` is a tensor.
-
-    Args:
-        evaluations: evaluations of the vector field in the forward solve.
-        backward_evaluations: evaluations of the vector field for the gradient.
-        accepted, rejected: steps.
-        last_dt: the step length that the controller would try next, for ``Controller.resume``.
     """
 
-    evaluations: int = 0
-    backward_evaluations: int = 0
-    accepted: int = 0
+    evaluations: int = 0  # of the vector field, in the forward solve
+    backward_evaluations: int = 0  # of the vector field, for the gradient
+    accepted: int = 0  # steps
     rejected: int = 0
-    last_dt: Time = 0.0
+    last_dt: Time = 0.0  # the step length that the controller would try next, for ``Controller.resume``
 
     @staticmethod
     def total(each: "Iterable[Stats]") -> "Stats":
@@ -173,16 +153,13 @@ class TimeStepping(ABC):
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         """Solve at the times ``ts``, which ``solve`` has checked."""
 
-    @abstractmethod
     def resume(self, stats: Stats) -> "TimeStepping":
         """Return the scheme that continues a solve with these ``stats`` without a search for the first step."""
+        return self
 
 
 class CountingField:
-    """A vector field that counts its evaluations in ``stats`` and checks the shape and type of its result.
-
-    Evaluations count as backward ones while ``backward`` is set.
-    """
+    """A vector field that counts its evaluations, as backward ones while ``backward`` is set, and checks its result."""
 
     def __init__(self, f: VectorField, stats: Stats, *, backward: bool = False) -> None:
         self.f, self.stats, self.backward = f, stats, backward

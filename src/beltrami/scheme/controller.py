@@ -20,14 +20,11 @@ class ConstantSteps(Controller):
     """ceil((t1 - t0) / dt) steps of equal length, none longer than ``dt``."""
 
     dt: float
+    adaptive = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.dt) and self.dt > 0.0):
             raise ValueError(f"ConstantSteps needs a positive `dt`; got {self.dt}.")
-
-    @property
-    def adaptive(self) -> bool:
-        return False
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         ratio = (t1 - t0) / self.dt
@@ -35,9 +32,6 @@ class ConstantSteps(Controller):
 
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         return Decision(True, dt)
-
-    def resume(self, dt: Time) -> "ConstantSteps":
-        return self
 
 
 @dataclass(frozen=True)
@@ -51,14 +45,11 @@ class PID(Controller):
     mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections.
 
     Args:
-        rtol: tolerance relative to the state.
-        atol: tolerance where the state is small.
-        pcoeff, icoeff, dcoeff: the exponents P, I, D.
-        safety: the factor s.
+        rtol, atol: tolerances relative to the state, and where it is small.
+        pcoeff, icoeff, dcoeff, safety: P, I, D and s.
         min_factor, max_factor: bounds of the ratio of two steps.
         first: length of the first step; by default that of Hairer, Nørsett & Wanner (1993), II.4, which costs two
-            evaluations. To continue a solve, give its ``stats.last_dt``, or use ``resume``; for a batch it is a
-            tensor with one length a run.
+            evaluations. For a batch it may be a tensor with one length a run.
     """
 
     rtol: float
@@ -70,6 +61,7 @@ class PID(Controller):
     min_factor: float = 0.2
     max_factor: float = 10.0
     first: Time | None = None
+    adaptive = True
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
@@ -80,15 +72,6 @@ class PID(Controller):
             )
         if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
-
-    @property
-    def adaptive(self) -> bool:
-        return True
-
-    @property
-    def uses_memory(self) -> bool:
-        """Whether the errors of earlier steps have an influence."""
-        return self.pcoeff != 0.0 or self.dcoeff != 0.0
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         if self.first is not None:
@@ -148,6 +131,30 @@ class PID(Controller):
 
     def resume(self, dt: Time) -> "PID":
         return replace(self, first=dt)
+
+
+@dataclass(frozen=True)
+class PrefixController(Controller):
+    """``controller``, applied to the first ``count`` values of a flat state. For integrals carried along with an
+    equation that does not depend on them; see Kidger, Chen & Lyons, "Hey, that's not an ODE" (ICML 2021)."""
+
+    controller: Controller
+    count: int
+
+    @property
+    def adaptive(self) -> bool:
+        return self.controller.adaptive
+
+    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+        return self.controller.first_step(f, t0, t1, y0, solver)
+
+    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
+        error = step.error
+        prefix = step._replace(y1=step.y1[: self.count], error=None if error is None else lambda: error()[: self.count])
+        return self.controller.decide(prefix, dt, y0[: self.count], solver, memory)
+
+    def resume(self, dt: Time) -> "PrefixController":
+        return replace(self, controller=self.controller.resume(dt))
 
 
 def _powers(errors: Sequence[Any], exponents: Sequence[float]) -> Any:

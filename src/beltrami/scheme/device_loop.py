@@ -2,8 +2,9 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,28 +13,21 @@ from torch.func import debug_unwrap
 from beltrami.scheme.base import Stats, Step, Time, VectorField
 from beltrami.scheme.controller import PID, SMALLEST_ERROR, error_exponent, rms
 from beltrami.scheme.loop import STRETCH, failure, smallest_step
-from beltrami.scheme.readback import Readback
 from beltrami.scheme.runge_kutta import RungeKutta
 
 if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme
 
-
 Trial = tuple[Tensor, Tensor, Step]  # t0, the time reached, which is t0 where the step was rejected, and the step
+MAX_PENDING = 1  # reports in flight: while the host waits for the oldest, the device works on what was queued after it
 
 
 class LoopState(NamedTuple):
-    """The state of the step-size control: tensors () in double precision, under ``vmap`` one for each run.
+    """The state of the step-size control: tensors () in double precision, under ``vmap`` one for each run."""
 
-    Args:
-        t: the time reached.
-        dt: the length of the next step; zero after the step size has underflowed.
-        memory: the errors of the last two accepted steps, the newest first; initially one.
-    """
-
-    t: Tensor
-    dt: Tensor
-    memory: tuple[Tensor, Tensor]
+    t: Tensor  # the time reached
+    dt: Tensor  # the length of the next step; zero after the step size has underflowed
+    memory: tuple[Tensor, Tensor]  # the errors of the last two accepted steps, the newest first; initially one
 
 
 class DeviceLoop:
@@ -45,10 +39,6 @@ class DeviceLoop:
 
     Gradients flow through the accepted steps only, although autograd records every trial: a rejected step gets a zero
     cotangent and returns zeros, unless it met values that are not finite. Then the accepted steps are computed again.
-
-    Args:
-        scheme: a ``RungeKutta`` solver with an error estimate, and a ``PID`` controller.
-        ts: the times at which the state is wanted.
     """
 
     def __init__(self, scheme: "Scheme", ts: tuple[float, ...]) -> None:
@@ -83,7 +73,7 @@ class DeviceLoop:
         return ys.masked_fill(late, math.nan)
 
     def _try_steps(self, f: VectorField, y0: Tensor, progress: "_Progress") -> tuple[LoopState, Tensor]:
-        readback = Readback[Trial]()
+        readback = Readback()
         state, y = self.solver.init(f, self.ts[0], y0), y0
         now = self._start(f, y0)
         goal = torch.full_like(now.t, self.ts[-1])
@@ -125,17 +115,15 @@ class DeviceLoop:
     def _decide(
         self, step: Step, y0: Tensor, now: LoopState, end: Tensor, last: Tensor
     ) -> tuple[Tensor, LoopState, Tensor]:
-        """Return whether a step is accepted, the next state, and the error e, infinite where it is NaN.
-
-        The step goes from ``now.t`` to ``end``; the ``last`` one is shortened to end at t1.
-        """
+        """Return whether a step from ``now.t`` to ``end`` is accepted, the next state, and the error e, infinite where
+        it is NaN. The ``last`` step is shortened to end at t1."""
         length = torch.where(last, self.ts[-1] - now.t, now.dt)
         e = rms(self.pid.scaled_error(step, y0)).nan_to_num(nan=math.inf, posinf=math.inf).clamp(min=SMALLEST_ERROR)
         accept = e <= 1.0
         proposed = length * self.pid.step_factor((e, *now.memory), accept, self.order)
         dt = torch.where(last & accept, torch.maximum(now.dt, proposed), proposed)  # see `accepted_steps`
         t, memory = torch.where(accept, end, now.t), now.memory
-        if self.pid.uses_memory:
+        if self.pid.pcoeff != 0.0 or self.pid.dcoeff != 0.0:
             memory = torch.where(accept, e, memory[0]), torch.where(accept, *memory)
         return accept, LoopState(t, self._zero_if_underflowed(dt), memory), e
 
@@ -184,6 +172,46 @@ class _Progress:
             gave_up = f"gave up after max_steps={scheme.max_steps} steps"
             what = "the step size underflowed" if self.finished else gave_up
             raise failure(what, self.t, end, self.dt, scheme)
+
+
+class _Sent(NamedTuple):
+    values: Tensor
+    copied: torch.cuda.Event | None
+    about: Any
+
+    @property
+    def ready(self) -> bool:
+        return self.copied is None or self.copied.query()
+
+
+class Readback:
+    """A queue of reports of a few numbers each, from the device to the host, in order.
+
+    On a GPU a report is copied to pinned memory, followed by an event. The host waits, for the oldest report, only if
+    more than ``MAX_PENDING`` are in flight. On the CPU a report arrives at once.
+    """
+
+    def __init__(self) -> None:
+        self.queue: deque[_Sent] = deque()
+
+    def send(self, numbers: Sequence[Tensor], about: Any) -> None:
+        """Report doubles of shape (), under ``vmap`` one of each for every run, and what they are about."""
+        runs = torch.broadcast_tensors(*(debug_unwrap(x) for x in numbers))
+        values, copied = torch.stack(runs, dim=-1).view(-1, len(numbers)), None
+        if values.is_cuda:
+            stream = torch.cuda.current_stream(values.device)
+            values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True).copy_(values, non_blocking=True)
+            copied = torch.cuda.Event()
+            copied.record(stream)
+        self.queue.append(_Sent(values, copied, about))
+
+    def arrived(self, max_pending: int = MAX_PENDING) -> Iterator[tuple[list[list[float]], Any]]:
+        """Yield the reports that have arrived, as (numbers of every run, about); with 0, wait for all of them."""
+        while self.queue and (len(self.queue) > max_pending or self.queue[0].ready):
+            values, copied, about = self.queue.popleft()
+            if copied is not None:
+                copied.synchronize()
+            yield values.tolist(), about
 
 
 def _with_tensor_times(f: VectorField) -> VectorField:

@@ -34,10 +34,7 @@ class EnergyController(Controller):
 
     controller: Controller
     energy: Callable[[Tensor], Tensor]
-
-    @property
-    def adaptive(self) -> bool:
-        return True
+    adaptive = True
 
     @property
     def needs_error(self) -> bool:
@@ -48,9 +45,8 @@ class EnergyController(Controller):
 
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         after = self._energies(step.y1)
-        runs = len(
-            after
-        )  # memory: every run's energy at t0 of the solve, its last energy, then the controller's memory
+        runs = len(after)
+        # The memory: every run's energy at t0 of the solve, its last energy, then the controller's memory.
         first, before, inner = memory[:runs], memory[runs : 2 * runs], memory[2 * runs :]
         if not memory:
             first = before = self._energies(y0)
@@ -72,13 +68,10 @@ class EnergyController(Controller):
 
 @dataclass(frozen=True)
 class EnergyDecreasing(TimeStepping):
-    """A scheme whose steps never increase the energy of a ``Potential``.
+    """A scheme whose steps, proposed by ``scheme``, never increase the energy of a ``Potential``.
 
     Interpolated states between steps have no such guarantee. The backward solve of ``Continuous`` has no energy and
     uses the scheme as it is.
-
-    Args:
-        scheme: proposes the steps, such as ``Scheme(Euler(), ConstantSteps(0.5))``.
     """
 
     scheme: Scheme

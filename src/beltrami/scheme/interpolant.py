@@ -26,17 +26,13 @@ def hermite_interpolant(
               + (1-\theta) ( (1-\theta) p - \theta q + \theta (1-\theta) b ) \big),
               \quad p = h f_0 - (y_1 - y_0), \quad q = h f_1 - (y_1 - y_0)
 
-    Fourth-order local error without the term b.
-
-    Args:
-        slope0: f(t0, y0).
-        slope1: returns f(t1, y1); called at most once, at the first interpolation.
-        quartic: returns b; None for the cubic.
+    Fourth-order local error without the term b. ``slope0`` is f(t0, y0); ``slope1``, which returns f(t1, y1), and
+    ``quartic``, which returns b, are called at most once, at the first interpolation.
     """
 
     @cache
     def terms() -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        h, chord = step_length(t0, t1, y0), y1 - y0
+        h, chord = as_time(t1 - t0, y0), y1 - y0
         return chord, h * slope0 - chord, h * slope1() - chord, None if quartic is None else quartic()
 
     def interpolate(t: float) -> Tensor:
@@ -51,13 +47,8 @@ def hermite_interpolant(
 
 
 def as_time(t: Time, y: Tensor) -> Time:
-    """Return ``t`` for a call f(t, y): a tensor gets y's type, so that it does not promote the slope."""
+    """Return a time or a length for a call f(t, y): a tensor gets y's type, so that it does not promote the slope."""
     return t.to(y.dtype) if isinstance(t, Tensor) else t
-
-
-def step_length(t0: Time, t1: Time, y: Tensor) -> Time:
-    """Return t1 - t0, a tensor in y's type."""
-    return as_time(t1 - t0, y)
 
 
 def add_scaled(y: Tensor, x: Tensor, c: Time, *, weight: float = 1.0) -> Tensor:

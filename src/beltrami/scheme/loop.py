@@ -78,16 +78,10 @@ def accepted_steps(
         dt = max(dt, proposed) if last else proposed
         t, y, state = end, step.y1, step.state
     stats.last_dt = dt
-    if sums:
-        _check_finite(times, sums, scheme)
-
-
-def _check_finite(times: list[float], sums: list[Tensor], scheme: "Scheme") -> None:
-    finite = torch.isfinite(torch.stack(sums)).tolist()
+    finite = torch.isfinite(torch.stack(sums)).tolist() if sums else []
     if not all(finite):
         bad = finite.index(False)
-        dt = times[bad + 1] - times[bad]
-        raise failure("met a state that is not finite", times[bad], times[-1], dt, scheme)
+        raise failure("met a state that is not finite", times[bad], times[-1], times[bad + 1] - times[bad], scheme)
 
 
 def smallest_step(t0: float, t1: float) -> float:

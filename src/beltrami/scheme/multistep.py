@@ -42,9 +42,6 @@ class Multistep(Solver):
         if not lowest <= self.order <= 5:
             raise ValueError(f"{type(self).__name__} has `order` {lowest} to 5; got {self.order}.")
 
-    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        return ()
-
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         slopes, dt = (f(t0, y0), *state), t1 - t0
         depth = self.order - self.corrector  # order of the predictor, and the number of slopes that it needs
@@ -60,11 +57,7 @@ class Multistep(Solver):
 
 @dataclass(frozen=True)
 class AdamsBashforth(Multistep):
-    """The predictor alone: one evaluation a step for every order, but stable for short steps only.
-
-    Args:
-        order: 1 to 5; between steps at most 4.
-    """
+    """The predictor alone, ``order`` 1 to 5, between steps at most 4: one evaluation a step; stable for short steps."""
 
     order: int = 4
     corrector = False
@@ -72,13 +65,8 @@ class AdamsBashforth(Multistep):
 
 @dataclass(frozen=True)
 class AdamsMoulton(Multistep):
-    """Predictor of one order less, then corrector: more accurate than Adams-Bashforth, stable for longer steps.
-
-    Two evaluations a step.
-
-    Args:
-        order: 2 to 5, of the corrector; between steps at most 4.
-    """
+    """Predictor of one order less, then corrector of ``order`` 2 to 5, between steps at most 4: two evaluations a step;
+    more accurate than Adams-Bashforth, and stable for longer steps."""
 
     order: int = 4
     corrector = True

@@ -26,14 +26,8 @@ _ADVICE = "use ConstantSteps, or a solver such as Dopri5, Bosh3 or Heun."
 
 @dataclass(frozen=True)
 class Scheme(TimeStepping):
-    """The discretisation of time: ``Scheme(Dopri5(), PID(rtol=1e-4, atol=1e-6))``.
-
-    Args:
-        solver: makes the steps.
-        controller: chooses their lengths.
-        adjoint: computes the gradient.
-        max_steps: how many steps may be tried, accepted or not, before the solve fails.
-    """
+    """The discretisation of time, such as ``Scheme(Dopri5(), PID(rtol=1e-4, atol=1e-6))``: the solver makes the steps,
+    the controller chooses their lengths, the adjoint computes the gradient. A solve may try ``max_steps`` steps."""
 
     solver: Solver
     controller: Controller
@@ -76,9 +70,7 @@ def solve(
         f: the vector field, ``f(t, y) -> Tensor`` of y's shape and type. The time is a float; with ``PID`` on a GPU or
             under ``vmap`` (see ``DeviceLoop``) it is a tensor () of y's type: write ``torch.as_tensor(t).sin()``, not
             ``math.sin(t)``, and no ``if`` on the time.
-        y0: the state at ``ts[0]``, of any shape.
         ts: strictly increasing times at which the state is wanted.
-        scheme: the discretisation of time.
         params: the tensors inside ``f`` that should receive gradients; they need not be leaves, and may be computed
             from ``y0`` and one another. ``Checkpointed`` and ``Continuous`` need them, ``Direct`` does not.
 

@@ -21,7 +21,6 @@ class TorchDiffEq(TimeStepping):
 
     Args:
         method: torchdiffeq's name of the solver, such as ``"dopri5"``.
-        rtol, atol: tolerances.
         step_size: for its solvers with constant steps.
         adjoint: ``Direct()`` for ``odeint``, ``Continuous()`` for ``odeint_adjoint``.
     """
@@ -36,9 +35,6 @@ class TorchDiffEq(TimeStepping):
         if self.adjoint not in (Direct(), Continuous()):
             raise ValueError(f"torchdiffeq has the adjoints Direct() and Continuous(); got {self.adjoint!r}.")
 
-    def resume(self, stats: Stats) -> "TorchDiffEq":
-        return self
-
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         try:
             from torchdiffeq import odeint, odeint_adjoint
@@ -47,16 +43,11 @@ class TorchDiffEq(TimeStepping):
         stats = Stats()
         field = CountingField(f, stats)
         solve = odeint if self.adjoint == Direct() else partial(odeint_adjoint, adjoint_params=_independent(params))
+        times = torch.tensor(ts, dtype=y0.dtype, device=y0.device)
+        options = {"norm": _rms} if self.step_size is None else {"step_size": self.step_size}
+        choices = {"rtol": self.rtol, "atol": self.atol, "method": self.method, "options": options}
         try:
-            ys = solve(
-                lambda t, y: field(float(t.detach()), y),
-                y0,
-                torch.tensor(ts, dtype=y0.dtype, device=y0.device),
-                rtol=self.rtol,
-                atol=self.atol,
-                method=self.method,
-                options={"norm": _rms} if self.step_size is None else {"step_size": self.step_size},
-            )
+            ys = solve(lambda t, y: field(float(t.detach()), y), y0, times, **choices)
         except AssertionError as failure:
             raise SolverError(
                 f"torchdiffeq's {self.method} failed between t={ts[0]:.6g} and {ts[-1]:.6g}: {failure}. "

@@ -27,11 +27,11 @@ from beltrami.graph import (
     squareplus_link,
 )
 from beltrami.graph.ops import dispatch, largest
-from beltrami.graph.ops.recurrence import advance, pull
+from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.graph.ops.triton import attention_forward
 from beltrami.model import masking
-from beltrami.scheme.exponential import linear_combination
-from beltrami.scheme.exponential.linear_combination import combine, dots
+from beltrami.scheme.exponential import recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import combine, dots
 
 TYPES = {
     torch.float32: "*fp32",
@@ -65,13 +65,10 @@ def kind(value: Any) -> str:
 
 def run_recurrence(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
     """Run steps with all terms and with none, and linear combinations of their vectors at one time and at several."""
-    diagonal, number = y.new_ones(9, 1), y.new_ones(2)
-    advance(y.clone(), a, y, edges, factor=1.0)
-    advance(y.clone(), a, y, edges, factor=2.0, previous=(-1.0, y), diagonal=diagonal)
-    pull(
-        y.clone(), a, y, edges,
-        factor=2.0, previous=(-1.0, y), cotangent=(number, y), edge_sums=(y, a.clone()), diagonal=diagonal,
-    )  # fmt: skip
+    LinearRecurrence(edges).advance(y.clone(), a, y, factor=1.0)
+    full, number = LinearRecurrence(edges, y.new_ones(9, 1)), y.new_ones(2)
+    full.advance(y.clone(), a, y, factor=2.0, previous=(-1.0, y))
+    full.pull(y.clone(), a, y, factor=2.0, previous=(-1.0, y), cotangent=(number, y), edge_sums=(y, a.clone()))
     for times in (1, 24):
         d, block = y.new_ones(2, times, 3), y.expand(3, -1, -1, -1).contiguous()
         dots(y[:, None].expand(-1, times, -1, -1), [block])
@@ -82,7 +79,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     triton.runtime.jit.JITFunction.run = compile_instead
     dispatch.backend = lambda tensor, **_: "triton"
-    linear_combination.uses_triton = lambda tensor: True
+    recurrence_sum.uses_triton = lambda tensor: True
     row_chunks.LONG = 4
     edges = crowd()
     for dtype, normalise, f, attention_forward.ONE_PASS in (

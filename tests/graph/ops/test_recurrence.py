@@ -9,7 +9,7 @@ from checks import bare, crowd, dense, normal, ragged
 from torch import Tensor
 
 from beltrami.graph import Edges, ops
-from beltrami.graph.ops.recurrence import advance, pull
+from beltrami.graph.ops.recurrence import LinearRecurrence
 
 GRAPHS: dict[str, Callable[[], Edges]] = {
     "crowd": crowd,
@@ -63,8 +63,8 @@ def test_a_step_forwards_equals_the_dense_step(
     wanted = -1.5 * matrices(a, edges, diagonal) @ y
     out = torch.full_like(y, torch.nan).to(path)
     before = (2.5, b.to(path)) if full else None
-    extra = None if diagonal is None else diagonal.to(path)
-    advance(out, a.to(path), y.to(path), edges.to(path), factor=-1.5, previous=before, diagonal=extra)
+    recurrence = LinearRecurrence(edges.to(path), None if diagonal is None else diagonal.to(path))
+    recurrence.advance(out, a.to(path), y.to(path), factor=-1.5, previous=before)
     close(out.cpu(), wanted + 2.5 * b if full else wanted)
 
 
@@ -82,18 +82,17 @@ def test_a_step_backwards_is_the_derivative_of_a_step_forwards(
     by_a = 3.0 * (p[:, edges.i] * q[:, edges.j]).sum(2)
     by_q = 3.0 * matrices(a, edges, diagonal).mT @ p
     out, sums = torch.full_like(p, torch.nan).to(path), known.clone().to(path)
-    pull(
+    LinearRecurrence(edges.to(path), None if diagonal is None else diagonal.to(path)).pull(
         out,
         a.to(path),
         p.to(path),
-        edges.to(path),
         factor=3.0,
         previous=(-0.25, b.to(path)) if full else None,
-        cotangent=(number.to(path), g.to(path)) if full else None,
+        cotangent=(number.to(path), g.to(path)),
         edge_sums=(q.to(path), sums),
-        diagonal=None if diagonal is None else diagonal.to(path),
     )
-    close(out.cpu(), by_q - 0.25 * b + number[:, None, None] * g if full else by_q)
+    wanted = by_q + number[:, None, None] * g
+    close(out.cpu(), wanted - 0.25 * b if full else wanted)
     close(sums.cpu(), known + by_a)
 
 
@@ -101,7 +100,8 @@ def test_cotangents_may_be_strided(path: str) -> None:
     edges, many, numbers = crowd(), normal(3, 2, 9, 4), normal(3, 1, 5)
     a, p = normal(3, 47).to(path), normal(3, 9, 4).to(path)
     out = torch.empty_like(p)
-    pull(out, a, p, edges.to(path), factor=1.0, cotangent=(numbers[:, 0, 2].to(path), many.to(path)[:, 1]))
+    cotangent = (numbers[:, 0, 2].to(path), many.to(path)[:, 1])
+    LinearRecurrence(edges.to(path)).pull(out, a, p, factor=1.0, cotangent=cotangent)
     close(out.cpu(), matrices(a.cpu(), edges, None).mT @ p.cpu() + numbers[:, 0, 2, None, None] * many[:, 1])
 
 
@@ -113,7 +113,10 @@ def test_kernels_sum_shorter_numbers_in_single_precision(kernels: str, dtype: to
     def both(dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         out, sums = torch.empty_like(p, dtype=dtype), torch.zeros_like(a, dtype=dtype)
         x, y, z = (tensor.to(dtype) for tensor in (a, p, q))
-        pull(out, x, y, edges, factor=2.0, previous=(-1.0, z), edge_sums=(z, sums))
+        cotangent = (x.new_ones(2), y)
+        LinearRecurrence(edges).pull(
+            out, x, y, factor=2.0, previous=(-1.0, z), cotangent=cotangent, edge_sums=(z, sums)
+        )
         return out, sums
 
     for found, wanted in zip(both(dtype), both(torch.float64), strict=True):
@@ -128,6 +131,7 @@ def test_threads_divide_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     edges, a = crowd(), normal(1, 47)
     p, q = normal(2, 1, 9, 4)
     out, sums = torch.empty_like(p), torch.zeros_like(a)
-    pull(out, a, p, edges, factor=1.0, edge_sums=(q, sums))
-    close(out[0], dense(a[0], edges).T @ p[0])
+    cotangent = (torch.full((1,), 2.0, dtype=torch.float64), q)
+    LinearRecurrence(edges).pull(out, a, p, factor=1.0, cotangent=cotangent, edge_sums=(q, sums))
+    close(out[0], dense(a[0], edges).T @ p[0] + 2.0 * q[0])
     close(sums[0], (p[0][edges.i] * q[0][edges.j]).sum(1))

@@ -21,7 +21,7 @@ from beltrami.scheme import (
     SparsityPattern,
     solve,
 )
-from beltrami.scheme.exponential.matrix_function import expand, mean_norm
+from beltrami.scheme.exponential.integrator import expand, mean_norm
 from beltrami.scheme.exponential.polynomial import Chebyshev, Taylor
 
 TIGHT = Exponential(rtol=0.0, atol=1e-12)

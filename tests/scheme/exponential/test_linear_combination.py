@@ -6,8 +6,8 @@ import pytest
 import torch
 from checks import normal
 
-from beltrami.scheme.exponential import linear_combination
-from beltrami.scheme.exponential.linear_combination import combine, dots
+from beltrami.scheme.exponential import recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import combine, dots
 
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 sizes = pytest.mark.parametrize(("runs", "times", "terms"), [(1, 3, [5, 2]), (3, 1, [2, 1])])
@@ -19,7 +19,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         kernels = pytest.importorskip("beltrami.scheme.exponential.linear_combination_triton")
         monkeypatch.setattr(kernels, "TILE", 16)
         monkeypatch.setattr(kernels, "TIMES", 2)
-        monkeypatch.setattr(linear_combination, "uses_triton", lambda _: True)
+        monkeypatch.setattr(recurrence_sum, "uses_triton", lambda _: True)
     return "cuda" if request.param == "triton" and torch.cuda.is_available() else "cpu"
 
 
@@ -54,4 +54,4 @@ def test_single_precision_is_kept(device: str) -> None:
 
 
 def test_the_cpu_uses_no_triton_kernel() -> None:
-    assert not linear_combination.uses_triton(normal(3))
+    assert not recurrence_sum.uses_triton(normal(3))

@@ -43,10 +43,8 @@ class Leaky:
 class PairScore:
     r"""A score that is a function of a dot product across each edge, :math:`s_{ij} = f(\langle p_i, q_j \rangle)`.
 
-    f may be any function; :func:`identity`, :func:`exponential` and :class:`Leaky` have a fused kernel.
-
-    Shapes:
-        ``p`` of the receivers, ``q`` of the senders (n, h, k); ``activation`` is f, (m, h) -> (m, h).
+    ``p`` of the receivers and ``q`` of the senders are (n, h, k). ``activation`` is f, (m, h) -> (m, h), any function;
+    :func:`identity`, :func:`exponential` and :class:`Leaky` have a fused kernel.
     """
 
     p: Tensor
@@ -82,9 +80,8 @@ def attend(
     """
     if not _is_fused(pair, z, edges, normalise):
         return aggregate(normalise(pair.score(edges), edges).mean(-1), z, edges)
-    out: Tensor = _Attend.apply(  # type: ignore[no-untyped-call]
-        pair.p, pair.q, z, pair.activation, edges, normalise, storage
-    )
+    inputs = (pair.p, pair.q, z, pair.activation, edges, normalise, storage)
+    out: Tensor = _Attend.apply(*inputs)  # type: ignore[no-untyped-call]
     return out
 
 

@@ -8,6 +8,7 @@
 | reference | any type on any device, in plain torch        | else                         |
 """
 
+# mypy: disable-error-code="no-any-return"
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -75,21 +76,18 @@ def loops_over_runs(tensor: Tensor) -> bool:
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
-    out: Tensor = _module(backend(dense, heads=dense.shape[1])).spmm(pattern, values, dense)
-    return out
+    return _module(backend(dense, heads=dense.shape[1])).spmm(pattern, values, dense)
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
     """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
-    out: Tensor = _module(backend(left, heads=left.shape[1])).sddmm(pattern, left, right)
-    return out
+    return _module(backend(left, heads=left.shape[1])).sddmm(pattern, left, right)
 
 
 def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
     """Sums of edge values over the rows of a pattern, in a fixed order: (m, d) -> (r, d)."""
     if has_kernel(values):
-        out: Tensor = _module("triton").row_sums(pattern, values)
-        return out
+        return _module("triton").row_sums(pattern, values)
     # The incidence matrix has a row for each row and a column for each edge. Products have a fixed order of summation
     # on every device; scatter-add with atomics has not.
     incidence = Compressed(pattern.ptr, pattern.edge, pattern.edge)
@@ -99,8 +97,7 @@ def row_sums(pattern: Compressed, values: Tensor) -> Tensor:
 def row_max(pattern: Compressed, values: Tensor) -> Tensor:
     """Largest edge value in each row of a pattern, minus infinity for an empty row: (m, d) -> (r, d)."""
     if has_kernel(values):
-        out: Tensor = _module("triton").row_sums(pattern, values, largest=True)
-        return out
+        return _module("triton").row_sums(pattern, values, largest=True)
     row = pattern.row.long()[:, None].expand(-1, values.shape[1])
     lowest = values.new_full((len(pattern.ptr) - 1, values.shape[1]), -torch.inf)
     return lowest.scatter_reduce(0, row, values.index_select(0, pattern.edge), "amax")
@@ -109,8 +106,7 @@ def row_max(pattern: Compressed, values: Tensor) -> Tensor:
 def gather(values: Tensor, index: Tensor) -> Tensor:
     """Rows of ``values`` by their numbers: (n, h), (m,) -> (m, h)."""
     if has_kernel(values):
-        out: Tensor = _module("triton").gather(values, index)
-        return out
+        return _module("triton").gather(values, index)
     return values.index_select(0, index)
 
 

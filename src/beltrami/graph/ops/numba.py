@@ -106,9 +106,7 @@ def add_gradients(
     pattern: Compressed, values: Tensor, p: Tensor, q: Tensor, out: Tensor, sums: Tensor, factor: float
 ) -> None:
     """Add the product with ``p`` to ``out``, and the dot products of p and q at each entry to ``sums``, times factor.
-
-    (m,), (c, k), (r, k), (r, k), (m,); ``sums`` and ``values`` in the order of the edges.
-    """
+    (m,), (c, k), (r, k), (r, k), (m,); ``sums`` and ``values`` in the order of the edges."""
     if p.shape[1] > 0:
         tensors = (pattern.index, pattern.edge, values, p, q, out, sums)
         _run(_add_gradients, pattern, *tensors, factor=factor, work=2 * p.shape[1])

@@ -46,21 +46,18 @@ def edge_dot(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
 
 def spread(v: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     """Node values on the edges: ``v_i`` of the receivers, or ``v_j`` of the senders; (n, h) -> (m, h)."""
-    return _transfer(v, edges, senders, to_edges=True)
+    return _transfer(v, edges, senders, "spread")
 
 
 def collect(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
     """Sum of edge values at their receivers, or at their senders; (m, h) -> (n, h)."""
-    return _transfer(e, edges, senders, to_edges=False)
+    return _transfer(e, edges, senders, "collect")
 
 
 def largest(e: Tensor, edges: Edges, *, senders: bool = False) -> Tensor:
-    """Largest edge value at each receiver, or at each sender; (m, h) -> (n, h).
-
-    Minus infinity at a node without such an edge. No gradient passes through it.
-    """
-    out: Tensor = _Largest.apply(e.detach(), edges, senders)  # type: ignore[no-untyped-call]
-    return out
+    """Largest edge value at each receiver, or at each sender, minus infinity without such an edge; (m, h) -> (n, h). No
+    gradient passes through it."""
+    return _transfer(e.detach(), edges, senders, "largest")
 
 
 class _Aggregate(Function):
@@ -90,7 +87,7 @@ class _Aggregate(Function):
     ) -> tuple[Tensor, int]:
         runs = info.batch_size
         if in_dims[0] is None and not dispatch.loops_over_runs(z):
-            wide = aggregate(a, _as_channels(z, in_dims[1], runs), edges, transposed=transposed)
+            wide = aggregate(a, _merge_runs(z, in_dims[1], runs, axis=2), edges, transposed=transposed)
             return wide.unflatten(2, (runs, -1)), 2
         return _over_runs(lambda a, z: aggregate(a, z, edges, transposed=transposed), runs, in_dims, a, z)
 
@@ -119,50 +116,34 @@ class _EdgeDot(Function):
 
 
 class _Transfer(Function):
-    """``spread``, from nodes to edges, and its adjoint ``collect``, from edges to nodes."""
+    """``spread`` from nodes to edges, its adjoint ``collect`` from edges to nodes, and ``largest``."""
 
     @staticmethod
-    def forward(x: Tensor, edges: Edges, senders: bool, to_edges: bool) -> Tensor:
-        if to_edges:
+    def forward(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
+        if kind == "spread":
             return dispatch.gather(x, edges.j if senders else edges.i)
-        return dispatch.row_sums(edges.columns if senders else edges.rows, x)
+        pattern = edges.columns if senders else edges.rows
+        return dispatch.row_sums(pattern, x) if kind == "collect" else dispatch.row_max(pattern, x)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.edges, ctx.senders, ctx.to_edges = inputs
+        _, ctx.edges, ctx.senders, ctx.kind = inputs
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return _transfer(grad[0], ctx.edges, ctx.senders, to_edges=not ctx.to_edges), None, None, None
+        adjoint = {"spread": "collect", "collect": "spread"}[ctx.kind]
+        return _transfer(grad[0], ctx.edges, ctx.senders, adjoint), None, None, None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], x: Tensor, edges: Edges, senders: bool, to_edges: bool
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, edges: Edges, senders: bool, kind: str
     ) -> tuple[Tensor, int]:
-        return _over_runs(lambda x: _transfer(x, edges, senders, to_edges=to_edges), info.batch_size, in_dims, x)
+        return _over_runs(lambda x: _transfer(x, edges, senders, kind), info.batch_size, in_dims, x)
 
 
-def _transfer(x: Tensor, edges: Edges, senders: bool, *, to_edges: bool) -> Tensor:
-    out: Tensor = _Transfer.apply(x, edges, senders, to_edges)  # type: ignore[no-untyped-call]
+def _transfer(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
+    out: Tensor = _Transfer.apply(x, edges, senders, kind)  # type: ignore[no-untyped-call]
     return out
-
-
-class _Largest(Function):
-    @staticmethod
-    def forward(e: Tensor, edges: Edges, senders: bool) -> Tensor:
-        return dispatch.row_max(edges.columns if senders else edges.rows, e)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.mark_non_differentiable(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grad: Tensor) -> tuple[None, None, None]:
-        return None, None, None
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], e: Tensor, edges: Edges, senders: bool) -> tuple[Tensor, int]:
-        return _over_runs(lambda e: largest(e, edges, senders=senders), info.batch_size, in_dims, e)
 
 
 def _over_runs(
@@ -173,16 +154,10 @@ def _over_runs(
     if dispatch.loops_over_runs(args[0]):
         each = (repeat(x, runs) if dim is None else x.unbind(dim) for x, dim in batched)
         return torch.stack([product(*run) for run in zip(*each, strict=True)]), 0
-    return product(*(_as_heads(x, dim, runs) for x, dim in batched)).unflatten(1, (runs, -1)), 1
+    return product(*(_merge_runs(x, dim, runs, axis=1) for x, dim in batched)).unflatten(1, (runs, -1)), 1
 
 
-def _as_heads(x: Tensor, dim: int | None, runs: int) -> Tensor:
-    """A batch of (m, h, ...) as (m, runs * h, ...)."""
-    x = x.unsqueeze(1).expand(-1, runs, *x.shape[1:]) if dim is None else x.movedim(dim, 1)
-    return x.flatten(1, 2)
-
-
-def _as_channels(x: Tensor, dim: int | None, runs: int) -> Tensor:
-    """A batch of (n, h, k) as (n, h, runs * k)."""
-    x = x.unsqueeze(2).expand(-1, -1, runs, -1) if dim is None else x.movedim(dim, 2)
-    return x.flatten(2, 3)
+def _merge_runs(x: Tensor, dim: int | None, runs: int, *, axis: int) -> Tensor:
+    """A batch as one tensor with the runs merged into an axis: (m, runs * h, ...), or (n, h, runs * k) for axis 2."""
+    x = x.unsqueeze(axis).expand(*x.shape[:axis], runs, *x.shape[axis:]) if dim is None else x.movedim(dim, axis)
+    return x.flatten(axis, axis + 1)

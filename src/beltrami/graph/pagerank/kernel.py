@@ -35,12 +35,11 @@ def personalised_pagerank(edges: Edges, columns: Tensor, *, restart: float, tole
 
     Args:
         edges: an undirected graph.
-        columns: which columns, (c,).
         restart: in (0, 1); the paper's :math:`1 - \beta`.
         tolerance: bound on the error of the solve, relative to its start.
 
     Shapes:
-        -> (n, c). The random walk's kernel is :math:`D^{-1/2} K D^{1/2}`.
+        ``columns`` (c,) -> (n, c). The random walk's kernel is :math:`D^{-1/2} K D^{1/2}`.
     """
     if not 0 < restart < 1:
         raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
@@ -70,12 +69,10 @@ def heat_kernel(edges: Edges, columns: Tensor, *, time: float, tolerance: float 
 
     Args:
         edges: an undirected graph.
-        columns: which columns, (c,).
-        time: t; the identity for zero.
         tolerance: bound on the error of each column in the Euclidean norm, rounding apart.
 
     Shapes:
-        -> (n, c). The random walk's kernel is :math:`D^{-1/2} H_t D^{1/2}`.
+        ``columns`` (c,) -> (n, c). The random walk's kernel is :math:`D^{-1/2} H_t D^{1/2}`.
     """
     if not 0 <= time < math.inf:
         raise ValueError(f"`time` must be finite and not negative; got {time}.")
@@ -91,12 +88,7 @@ def heat_kernel(edges: Edges, columns: Tensor, *, time: float, tolerance: float 
 
 
 def top_entries(
-    edges: Edges,
-    kernel: Kernel,
-    *,
-    top: int | None,
-    block: int = 512,
-    on_columns: Callable[[int], None] | None = None,
+    edges: Edges, kernel: Kernel, *, top: int | None, block: int = 512, on_columns: Callable[[int], None] | None = None
 ) -> Tensor:
     """The ``top`` largest entries of every column of a kernel, as a sparse (n, n) matrix; the dense matrix for None.
 

@@ -38,18 +38,13 @@ Entries = tuple[Tensor, Tensor, Tensor]  # row, column, value
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    r"""(1 - rho) S by rows in single precision, the thresholds of push, and the eigenvector v of eigenvalue one.
+    """(1 - rho) S by rows in single precision, the thresholds of push, and the eigenvector v of eigenvalue one."""
 
-    Shapes:
-        ``ptr`` (n + 1,), ``index``, ``step`` (m,): the neighbours of each node and their entries of (1 - rho) S;
-        ``threshold`` (n,): :math:`\varepsilon \sqrt{d}`; ``v`` (n,), normalised over each connected component.
-    """
-
-    ptr: Tensor
-    index: Tensor
-    step: Tensor
-    threshold: Tensor
-    v: Tensor
+    ptr: Tensor  # (n + 1,)
+    index: Tensor  # (m,), the neighbours of each node
+    step: Tensor  # (m,), their entries of (1 - rho) S
+    threshold: Tensor  # (n,), epsilon sqrt(d)
+    v: Tensor  # (n,), normalised over each connected component
     restart: float
 
     @staticmethod
@@ -79,17 +74,13 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    r"""P by rows, the entries of each in descending order, with its diagonal and :math:`\ell = v - P v`.
+    r"""P by rows, the entries of each in descending order, with its diagonal and :math:`\ell = v - P v`."""
 
-    Shapes:
-        ``ptr`` (n + 1,), ``index``, ``value`` (e,); ``diagonal``, ``left`` (n,).
-    """
-
-    ptr: Tensor
-    index: Tensor
-    value: Tensor
-    diagonal: Tensor
-    left: Tensor
+    ptr: Tensor  # (n + 1,)
+    index: Tensor  # (e,)
+    value: Tensor  # (e,)
+    diagonal: Tensor  # (n,)
+    left: Tensor  # (n,), ell
 
     @staticmethod
     def of(walk: Walk, count: Tensor, index: Tensor, value: Tensor) -> "Estimate":
@@ -108,13 +99,11 @@ class Estimate:
 
 
 class PushBackend(Protocol):
-    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``."""
+    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``. ``block`` is
+    the number of rows per call, ``workers`` the number of calls at a time."""
 
-    def block(self, num_nodes: int) -> int:
-        """Rows per call."""
-
-    def workers(self) -> int:
-        """Calls at a time."""
+    def block(self, num_nodes: int) -> int: ...
+    def workers(self) -> int: ...
 
     def push(self, walk: Walk, first: int, last: int) -> Entries:
         """Rows of P, entries in descending order: the number of entries of each row, their columns, their values."""
@@ -132,13 +121,12 @@ class PushBackend(Protocol):
 def largest_entries(
     edges: Edges, *, restart: float, top: int, tolerance: float = 1e-4, backend: PushBackend | None = None
 ) -> Tensor:
-    r"""The ``top`` largest entries of every row of K, as a sparse (n, n) matrix.
+    r"""The ``top`` largest entries of every row of K of an undirected graph, as a sparse (n, n) matrix.
 
     A row takes :math:`O(1 / (\varepsilon \rho))` operations for a graph of any size, so that time and memory are O(n).
     A row with fewer nodes in reach has fewer entries.
 
     Args:
-        edges: an undirected graph.
         restart: :math:`\rho`, in (0, 1).
         top: entries per row, the diagonal included; ties go to the lowest nodes.
         tolerance: :math:`\varepsilon`. The default finds 99 of 100 entries at :math:`\rho = 0.05`, to 1e-4 and better.
@@ -146,41 +134,25 @@ def largest_entries(
     """
     if top < 1:
         raise ValueError(f"`top` must be at least 1; got {top}.")
-    return _select(
-        Walk.on(edges, restart=restart, tolerance=tolerance),
-        lambda row, value: largest_per_row(row, value, top=top),
-        candidates=CANDIDATES * top,
-        least=0.0,
-        backend=backend,
-    )
+    walk = Walk.on(edges, restart=restart, tolerance=tolerance)
+    return _select(walk, lambda row, value: largest_per_row(row, value, top=top), CANDIDATES * top, 0.0, backend)
 
 
 def entries_above(
     edges: Edges, *, restart: float, least: float, tolerance: float | None = None, backend: PushBackend | None = None
 ) -> Tensor:
-    """All entries of K that are at least ``least``, as a sparse (n, n) matrix.
-
-    As :func:`largest_entries`; ``tolerance`` defaults to 1e-4, or to a tenth of ``least`` where that is smaller.
-    """
+    """All entries of K that are at least ``least``, as a sparse (n, n) matrix. As :func:`largest_entries`;
+    ``tolerance`` defaults to 1e-4, or to a tenth of ``least`` where that is smaller."""
     if not 0 < least < 1:
         raise ValueError(f"`least` must lie between 0 and 1; got {least}.")
-    return _select(
-        Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance),
-        lambda row, value: (value >= least).nonzero()[:, 0],
-        candidates=None,
-        least=least / 2,
-        backend=backend,
-    )
+    walk = Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance)
+    return _select(walk, lambda row, value: (value >= least).nonzero()[:, 0], None, least / 2, backend)
 
 
 def _select(
-    walk: Walk,
-    keep: Callable[[Tensor, Tensor], Tensor],
-    *,
-    candidates: int | None,
-    least: float,
+    walk: Walk, keep: Callable[[Tensor, Tensor], Tensor], candidates: int | None, least: float,
     backend: PushBackend | None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The entries whose places ``keep`` returns from (row, value), as a sparse matrix."""
     backend = _backend(walk) if backend is None else backend
     n = walk.num_nodes

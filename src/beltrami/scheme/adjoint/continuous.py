@@ -9,19 +9,8 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.adjoint.discrete import place_gradients, pullback, run_function
-from beltrami.scheme.base import (
-    Adjoint,
-    Controller,
-    CountingField,
-    Decision,
-    Problem,
-    Solver,
-    Stats,
-    Step,
-    Time,
-    VectorField,
-    refuse_second_derivative,
-)
+from beltrami.scheme.base import Adjoint, CountingField, Problem, Stats, VectorField, refuse_second_derivative
+from beltrami.scheme.controller import PrefixController
 from beltrami.scheme.interpolant import Interpolant, hermite_interpolant, linear_interpolant
 from beltrami.scheme.loop import accepted_steps
 
@@ -42,10 +31,8 @@ class Continuous(Adjoint):
     A diffusion equation is ill-posed backwards: y cannot be recovered from y(T), since errors grow like exp(2 T).
     So the forward solve keeps y at every accepted step, the backward solve interpolates it, and only lambda is
     integrated, for which backwards is the stable direction. Lambda is scaled to unit size, so that the tolerances do
-    not depend on the size of the loss; the integrals over time have no influence on the step sizes.
-
-    Args:
-        scheme: the scheme of the backward solve; by default that of the forward solve.
+    not depend on the size of the loss; the integrals over time have no influence on the step sizes. ``scheme`` is that
+    of the backward solve, by default that of the forward solve.
     """
 
     scheme: "Scheme | None" = None
@@ -83,7 +70,7 @@ class _Continuous(torch.autograd.Function):
         size = torch.linalg.vector_norm(grad_ys) / count**0.5
         size = torch.where(size > 0, size, torch.ones_like(size))
         w = adjoint.pack([grad_ys[-1] / size, *(torch.zeros_like(p) for p in wanted)])
-        controller: Controller = PrefixController(ctx.backward_scheme.controller.resume(stats.last_dt), count)
+        controller = PrefixController(ctx.backward_scheme.controller.resume(stats.last_dt), count)
         for k in reversed(range(len(ts) - 1)):
             interval, scheme = Stats(), replace(ctx.backward_scheme, controller=controller)
             for accepted in accepted_steps(adjoint, w, -ts[k + 1], -ts[k], scheme, interval):
@@ -120,14 +107,8 @@ class _AdjointField:
 
 
 class _Path:
-    """The forward solution y(t) through the states y_i = y(t_i); keeps only the current interval's interpolant.
-
-    Args:
-        f: the vector field, for the slopes f(t_i, y_i).
-        times: increasing t_i.
-        states: y_i.
-        cubic: cubic Hermite or linear. A cubic overshoots if steps are far longer than the time scales of the problem.
-    """
+    """The forward solution y(t) through the states y_i = y(t_i), cubic Hermite with slopes f(t_i, y_i), or linear. A
+    cubic overshoots if steps are far longer than the time scales of the problem."""
 
     def __init__(self, f: VectorField, times: Sequence[float], states: Sequence[Tensor], *, cubic: bool) -> None:
         self.f, self.times, self.states, self.cubic = f, times, states, cubic
@@ -151,30 +132,3 @@ class _Path:
             }  # fmt: skip
         slope1 = self.slopes[i + 1]
         return hermite_interpolant(*ends, slope0=self.slopes[i], slope1=lambda: slope1)
-
-
-@dataclass(frozen=True)
-class PrefixController(Controller):
-    """``controller``, applied to the first ``count`` values of a flat state.
-
-    For integrals carried along with an equation that does not depend on them; see Kidger, Chen & Lyons, "Hey, that's
-    not an ODE" (ICML 2021).
-    """
-
-    controller: Controller
-    count: int
-
-    @property
-    def adaptive(self) -> bool:
-        return self.controller.adaptive
-
-    def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
-        return self.controller.first_step(f, t0, t1, y0, solver)
-
-    def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
-        error = step.error
-        prefix = step._replace(y1=step.y1[: self.count], error=None if error is None else lambda: error()[: self.count])
-        return self.controller.decide(prefix, dt, y0[: self.count], solver, memory)
-
-    def resume(self, dt: Time) -> "PrefixController":
-        return replace(self, controller=self.controller.resume(dt))

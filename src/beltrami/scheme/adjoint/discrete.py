@@ -1,7 +1,6 @@
 """Discrete adjoints: backpropagation through the steps, all at once or between checkpoints."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
@@ -41,10 +40,8 @@ class Checkpointed(Adjoint):
     """The gradient of ``Direct`` to round-off, with the memory of a few steps, for the price of a second forward solve.
 
     The forward solve keeps no graph, only the state after every ``every``-th step. The backward pass repeats the steps
-    from each checkpoint with a graph, at the recorded times; so ``f`` must be deterministic, without dropout.
-
-    Args:
-        every: steps between two checkpoints; by default about the square root of their number.
+    from each checkpoint with a graph, at the recorded times; so ``f`` must be deterministic, without dropout. By
+    default ``every`` is about the square root of the number of steps.
     """
 
     every: int | None = None
@@ -138,14 +135,6 @@ def pullback(
     if not pairs or not inputs:
         return [torch.zeros_like(x) for x in inputs]
     ys, vs = zip(*pairs, strict=True)
-    with _stop_at(inputs):
-        gradients = torch.autograd.grad(ys, inputs, vs, retain_graph=True, create_graph=create_graph, allow_unused=True)
-    return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients, strict=True)]
-
-
-@contextmanager
-def _stop_at(inputs: Sequence[Tensor]) -> Iterator[None]:
-    """Let no gradient flow from the inputs to the tensors they were computed from."""
 
     def stop(output_nr: int, gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         return tuple(None if k == output_nr else g for k, g in enumerate(gradients))
@@ -154,10 +143,11 @@ def _stop_at(inputs: Sequence[Tensor]) -> Iterator[None]:
     nodes = [(x.grad_fn, x.output_nr) for x in inputs if x.grad_fn is not None]
     handles = [node.register_prehook(partial(stop, number)) for node, number in nodes]
     try:
-        yield
+        gradients = torch.autograd.grad(ys, inputs, vs, retain_graph=True, create_graph=create_graph, allow_unused=True)
     finally:
         for handle in handles:
             handle.remove()
+    return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients, strict=True)]
 
 
 def place_gradients(gradients: Sequence[Tensor], needed: Sequence[bool]) -> list[Tensor | None]:

@@ -1,4 +1,4 @@
-"""Exponential integrator for linear fields."""
+"""Exponential integrator for linear fields: phi_1 of a matrix times a vector, as a polynomial sum of bounded error."""
 
 import math
 from dataclasses import dataclass
@@ -9,10 +9,14 @@ from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
-from beltrami.scheme.exponential.matrix_function import PolynomialSum, expand, fixed_degree, mean_norm
-from beltrami.scheme.exponential.polynomial import Expansion, cached_on_device
-from beltrami.scheme.exponential.recurrence_sum import BatchedRecurrenceSum, RecurrenceSum, recurrence_sum
+from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
+from beltrami.scheme.exponential.recurrence_sum import BatchedRecurrenceSum, extend, recurrence_sum
 from beltrami.scheme.vector_field import LinearVectorField
+
+LARGEST_GROWTH = 100.0  # of Chebyshev vectors; cancellation then costs two digits
+EXPECTED_GROWTH = 2.0
+EXPECTED_SLOPE = 3.0  # size of f(y0) relative to y0: a bound for alpha (B - I) y + beta y with alpha, |beta| <= 1
+FIRST_CHECK = 8  # terms after which the growth of the vectors, and thus the number of terms, is estimated
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,10 @@ class Exponential(TimeStepping):
     times, and no steps. About :math:`\sqrt{2 \alpha T \log(1/\epsilon)}` terms: for T = 18 some twenty products where
     RK4 needs fifty to seventy. Products count as evaluations.
 
-    The number of terms is such that the truncation error at the last time, and so at all times, is at most
-    ``atol + rtol |y0|`` in the mean norm in which the field does not expand (``mean_norm``). This is ensured by a bound
-    on the computed vectors (see ``Chebyshev``) that holds for every such field. If it fails, more terms are taken; if
-    they would be too many, as for a spectrum far from real, powers of B (``Taylor``). Round-off is not included.
+    The truncation error at the last time, and so at all times, is at most ``atol + rtol |y0|`` in the norm in which the
+    field does not expand (``mean_norm``), by a bound on the computed vectors (see ``Chebyshev``) that holds for every
+    such field. If it fails, more terms are taken; if they would be too many, as for a spectrum far from real, powers of
+    B (``Taylor``). Round-off is not included.
 
     The gradient is the exact one of the sum with a fixed number of terms, by the transposed recurrence: one transposed
     product a term, and one product over the edges for the weights. It needs the vectors T_k(B) f(y0).
@@ -37,24 +41,14 @@ class Exponential(TimeStepping):
     vectors after eight terms, and at the end. A batch of ``torch.func.vmap`` takes the terms that its largest rate and
     slope need, and synchronises once; a solve captured in a CUDA graph assumes bounds of both and never synchronises.
     Neither checks the bound on the vectors (``fixed_degree``).
-
-    Args:
-        rtol: tolerance relative to the size of ``y0``.
-        atol: absolute tolerance.
     """
 
     rtol: float
     atol: float
+    synchronises = False
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
-
-    @property
-    def synchronises(self) -> bool:
-        return False
-
-    def resume(self, stats: Stats) -> "Exponential":
-        return self
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, LinearVectorField):
@@ -65,25 +59,26 @@ class Exponential(TimeStepping):
         slope, time = f(ts[0], y0), ts[-1] - ts[0]
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
         batched, captured = debug_unwrap(slope) is not slope, is_captured(slope)
-        if not batched and not captured:
-            with torch.no_grad():
-                found = self._expand(f, alpha, y0, slope, time)
-            stats = Stats(evaluations=1 + found.products, accepted=1, last_dt=time)
-            d = _coefficients(found.expansion, alpha, ts, found.size)[:, : found.count].to(y0.dtype)
-            one = (x[None] for x in (y0, f.a, slope, d))
-            ys: Tensor = RecurrenceSum.apply(found.blocks, f.pattern, found.expansion.factor, stats, *one)  # type: ignore[no-untyped-call]
-            return Solution(ys[0], stats)
-        sizes = {} if captured else _largest_rate_and_slope(alpha, y0, slope, f.norm)
-        expansion, degree, size = fixed_degree(f, time, rtol=self.rtol or self.atol, **sizes)
+        blocks: tuple[Tensor, ...] = ()
+        if batched or captured:
+            sizes = {} if captured else _largest_rate_and_slope(alpha, y0, slope, f.norm)
+            expansion, degree, size = fixed_degree(f, time, rtol=self.rtol or self.atol, **sizes)
+            products = degree
+        else:
+            found = self._expand(f, alpha, y0, slope, time)
+            expansion, degree, size = found.expansion, found.count - 1, found.size
+            products, blocks = found.products, found.blocks
+        stats = Stats(evaluations=1 + products, accepted=1, last_dt=time)
         d = _coefficients(expansion, alpha, ts, size)[:, : degree + 1].to(y0.dtype)
-        stats = Stats(evaluations=1 + degree, accepted=1, last_dt=time)
         if batched:
             ys = BatchedRecurrenceSum.apply(y0, f.a, slope, d, f.pattern, expansion.factor)  # type: ignore[no-untyped-call]
             return Solution(ys, stats)
         one = (x[None] for x in (y0, f.a, slope, d))
-        return Solution(recurrence_sum(*one, pattern=f.pattern, c=expansion.factor, stats=stats)[0], stats)
+        ys = recurrence_sum(*one, pattern=f.pattern, c=expansion.factor, blocks=blocks, stats=stats)[0]
+        return Solution(ys, stats)
 
-    def _expand(self, f: LinearVectorField, alpha: Tensor, y0: Tensor, slope: Tensor, time: float) -> PolynomialSum:
+    @torch.no_grad()
+    def _expand(self, f: LinearVectorField, alpha: Tensor, y0: Tensor, slope: Tensor, time: float) -> "PolynomialSum":
         sizes = [alpha.double(), mean_norm(y0, f.norm).double(), mean_norm(slope, f.norm).double()]
         rate, size, speed = torch.stack(sizes).tolist()
         if not (rate >= 0.0 and math.isfinite(rate * speed)):
@@ -116,3 +111,101 @@ def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], si
 def _times(device: torch.device, times: tuple[float, ...]) -> Tensor:
     # Filled in on the device: a copy from the host would synchronise, which a CUDA graph capture does not allow.
     return torch.stack([torch.full((), t, dtype=torch.float64, device=device) for t in times])
+
+
+@dataclass(frozen=True)
+class PolynomialSum:
+    """A sum over the vectors w_k = P_k(B) w, with a bound of its error."""
+
+    expansion: Expansion  # the polynomials P_k
+    blocks: tuple[Tensor, ...]  # the vectors w_0 = w to w_K, without a graph, stacked in blocks (k, 1, ...)
+    size: int  # how many coefficients to compute, of which the first K + 1 are used
+    bound: float  # of the error, relative to the time and the size of w
+    products: int  # products with B that were needed
+
+    @property
+    def count(self) -> int:
+        """The number of terms K + 1."""
+        return sum(map(len, self.blocks))
+
+
+def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> PolynomialSum:
+    """Return a short sum for phi_1(s (B - I)) w whose error is at most ``target`` times the size of ``w``. In Chebyshev
+    polynomials if these need fewer terms than powers of B, which is not so for spectra far from real."""
+    taylor = Taylor()
+    tails, _ = taylor.bounds(s, size=taylor.size(s))
+    powers = _first(tails <= target, above=0) or len(tails) - 1
+    found, products = _chebyshev_sum(f, w, s, target, limit=powers)
+    if found is not None:
+        return found
+    blocks: list[Tensor] = []
+    _extend(blocks, taylor, f, w, powers)
+    return PolynomialSum(taylor, tuple(blocks), taylor.size(s), float(tails[powers]), products + powers)
+
+
+def _chebyshev_sum(
+    f: LinearVectorField, w: Tensor, s: float, target: float, *, limit: int
+) -> tuple[PolynomialSum | None, int]:
+    """Return the sum, or None if it needs more than ``limit`` terms, and the number of products made."""
+    chebyshev, degree = Chebyshev(), 0
+    blocks: list[Tensor] = []
+    size = chebyshev.size(s)
+    p, q = chebyshev.bounds(s, size=size)
+    k, growth = torch.arange(len(p)), torch.full_like(p, EXPECTED_GROWTH)
+    while True:
+        needed = _first(growth * (p + q) <= target, above=degree)
+        if needed is None or needed > limit:
+            break
+        degree = needed if degree else min(needed, FIRST_CHECK)
+        _extend(blocks, chebyshev, f, w, degree)
+        last, before = _relative_sizes(blocks, f.norm)
+        bound = float(p[degree]) * last + float(q[degree]) * before
+        if bound <= target:
+            return PolynomialSum(chebyshev, tuple(blocks), size, bound, degree), degree
+        largest = max(last, before, 1.0)
+        if largest > LARGEST_GROWTH:
+            break
+        growth = largest ** (k / degree)
+    return None, degree
+
+
+def fixed_degree(
+    f: LinearVectorField, time: float, *, rtol: float, rate: float = 1.0, slope: float = EXPECTED_SLOPE
+) -> tuple[Expansion, int, int]:
+    """Return the expansion, its degree K and the number of coefficients to compute, without reading the vectors w_k.
+
+    For a ``rate`` alpha and a ``slope``, the size of f(y0) relative to y0. Chebyshev vectors are assumed to double at
+    most; if B is not structurally symmetric, it uses powers of B, which do not grow.
+    """
+    s = rate * time
+    target = max(rtol / (max(slope, 1e-30) * time), torch.finfo(torch.float64).eps)
+    expansion, growth = (Chebyshev(), EXPECTED_GROWTH) if f.structurally_symmetric else (Taylor(), 1.0)
+    size = expansion.size(s)
+    p, q = expansion.bounds(s, size=size)
+    degree = _first(growth * (p + q) <= target, above=0)
+    return expansion, len(p) - 1 if degree is None else degree, size
+
+
+def mean_norm(x: Tensor, p: float) -> Tensor:
+    """Return the p-norm as a mean over the values: for p = 1, 2, inf the mean size, the rms, the largest size."""
+    norm: Tensor = torch.linalg.vector_norm(x, p)
+    return norm if math.isinf(p) else norm / x.numel() ** (1.0 / p)
+
+
+def _first(condition: Tensor, *, above: int) -> int | None:
+    """Return the first index above ``above`` where the condition holds, or None."""
+    indices = condition[above + 1 :].nonzero()
+    return above + 1 + int(indices[0]) if len(indices) else None
+
+
+def _extend(blocks: list[Tensor], expansion: Expansion, f: LinearVectorField, w: Tensor, degree: int) -> None:
+    extend(blocks, w.detach()[None], f.a.detach()[None], f.pattern, expansion.factor, degree=degree)
+
+
+def _relative_sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
+    """Return the sizes of the last two vectors relative to the first; synchronises with the device."""
+    *_, before, last = (term for block in blocks[-2:] for term in block)
+    sizes = torch.stack([torch.linalg.vector_norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
+    if not math.isfinite(sizes[-1]):
+        raise SolverError("Exponential met a vector that is not finite: check the weights of the field.")
+    return (sizes[2] / sizes[0], sizes[1] / sizes[0]) if sizes[0] > 0.0 else (0.0, 0.0)

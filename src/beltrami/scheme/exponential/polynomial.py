@@ -10,10 +10,9 @@ bound of the truncation error. The bounds assume only that B does not expand in 
 
 import math
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -23,44 +22,35 @@ NEGLIGIBLE = 40.0  # e^-40 is below round-off in double precision
 SERIES = 16  # terms of the power series of phi near zero, where its closed form cancels
 NEAR = 0.5
 MAX_CACHED = 64  # tensors for each cached function
-P = ParamSpec("P")
 
 
-def cached_on_device(
-    build: Callable[Concatenate[torch.device, P], Tensor],
-) -> Callable[Concatenate[torch.device, P], Tensor]:
+def cached_on_device(build: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Cache the results of a function of a device and hashable arguments; callers must not write to them.
 
     A tensor built during the capture of a CUDA graph has values only in replays, so it is not cached. The warm-up runs
     before a capture fill the cache.
     """
-    known: OrderedDict[object, Tensor] = OrderedDict()
+    known: dict[tuple[object, ...], Tensor] = {}
 
     @wraps(build)
-    def get(device: torch.device, /, *args: P.args, **options: P.kwargs) -> Tensor:
-        key = (device, args, tuple(sorted(options.items())))
+    def get(*key: Any) -> Tensor:
         found = known.get(key)
         if found is None:
             with torch.inference_mode(False), torch.no_grad():
-                found = build(device, *args, **options)
-            if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-                return found
-            known[key] = found
-            if len(known) > MAX_CACHED:
-                known.popitem(last=False)
+                found = build(*key)
+            if not (key[0].type == "cuda" and torch.cuda.is_current_stream_capturing()):
+                known[key] = found
+                if len(known) > MAX_CACHED:
+                    del known[next(iter(known))]
         return found
 
     return get
 
 
 class Expansion(ABC):
-    r"""A family of polynomials :math:`P_0 = 1`, :math:`P_1(x) = x`, :math:`P_{k+1}` from the two before it.
+    r"""A family of polynomials :math:`P_0 = 1`, :math:`P_1(x) = x`, :math:`P_{k+1} = c x P_k - (c - 1) P_{k-1}`."""
 
-    Attributes:
-        factor: c in :math:`P_{k+1} = c x P_k - (c - 1) P_{k-1}`, for k >= 1.
-    """
-
-    factor: ClassVar[float]
+    factor: ClassVar[float]  # c
 
     @abstractmethod
     def size(self, s: float) -> int:
@@ -72,10 +62,8 @@ class Expansion(ABC):
 
     @abstractmethod
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
-        r"""Return p, q of a bound :math:`p_K \|w_K\| + q_K \|w_{K-1}\|` of the error of the sum up to K.
-
-        For every K from 0 to size - 2: each (size - 1,).
-        """
+        r"""Return p, q of a bound :math:`p_K \|w_K\| + q_K \|w_{K-1}\|` of the error of the sum up to K. For every K
+        from 0 to size - 2: each (size - 1,)."""
 
 
 class Chebyshev(Expansion):

@@ -1,5 +1,8 @@
 """Sums over the vectors of a recurrence, with their derivatives, for one linear field or a batch with one pattern."""
 
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -7,21 +10,35 @@ from torch import Tensor
 from torch.autograd import Function
 
 from beltrami.scheme.base import Stats, refuse_second_derivative
-from beltrami.scheme.exponential.linear_combination import combine, dots
 from beltrami.scheme.vector_field import SparsityPattern
 
+_find_spec = cache(find_spec)
 
-class RecurrenceSum(Function):
-    """y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w_0 and d.
 
-    Args of ``apply``: the vectors w_k in blocks, from :func:`extend`; the pattern of B; the factor c of the recurrence;
-    where to count backward products, or None; then y0, a, w and d.
+def recurrence_sum(
+    y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: SparsityPattern, c: float,
+    blocks: tuple[Tensor, ...] = (), stats: Stats | None = None,
+) -> Tensor:  # fmt: skip
+    """Return y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w and d.
+
+    Args:
+        c: the factor of the recurrence of the vectors w_k.
+        blocks: these vectors from :func:`extend`, each block (k, runs, n, d); computed here if there are none.
+        stats: where to count backward products, or None.
 
     Shapes:
-        blocks (k, runs, n, d), ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) ->
-        (runs, 1 + j, n, d).
+        ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) -> (runs, 1 + j, n, d).
     """
+    if not blocks:
+        found: list[Tensor] = []
+        with torch.no_grad():
+            extend(found, w, a, pattern, c, degree=d.shape[2] - 1)
+        blocks = tuple(found)
+    ys: Tensor = _RecurrenceSum.apply(blocks, pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
+    return ys
 
+
+class _RecurrenceSum(Function):
     @staticmethod
     def forward(
         ctx: Any, blocks: tuple[Tensor, ...], pattern: SparsityPattern, c: float, stats: Stats | None, *inputs: Tensor
@@ -60,7 +77,7 @@ class BatchedRecurrenceSum(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save nothing: ``RecurrenceSum`` saves what the batch needs."""
+        """Save nothing: ``recurrence_sum`` saves what the batch needs."""
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
@@ -75,37 +92,22 @@ class BatchedRecurrenceSum(Function):
         return torch.cat([recurrence_sum(*one, pattern=pattern, c=c) for one in each]), 0
 
 
-def recurrence_sum(
-    y0: Tensor, a: Tensor, w: Tensor, d: Tensor, *, pattern: SparsityPattern, c: float, stats: Stats | None = None
-) -> Tensor:
-    """Compute the vectors w_k and their sums: (runs, n, d), (runs, ...), (runs, j, k) -> (runs, 1 + j, n, d)."""
-    blocks: list[Tensor] = []
-    with torch.no_grad():
-        extend(blocks, w, a, pattern, c, degree=d.shape[2] - 1)
-    ys: Tensor = RecurrenceSum.apply(tuple(blocks), pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
-    return ys
-
-
 def prefers_single_runs(y: Tensor) -> bool:
     """Whether runs are faster one after another: on a CPU, where launches are cheap and the cache is small."""
     return y.device.type == "cpu"
 
 
 def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern, c: float, *, degree: int) -> None:
-    """Append a block with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``.
-
-    Shapes:
-        ``w`` (runs, n, d), blocks (k, runs, n, d).
-    """
+    """Append a block (k, runs, n, d) with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``."""
     terms = [term for block in blocks for term in block]
     block = w.new_empty(degree + 1 - len(terms), *w.shape)
     for out in block:
         if not terms:
             out.copy_(w)
         elif len(terms) == 1 or c == 1.0:
-            pattern.advance(out, a, terms[-1], factor=1.0, before=None)
+            pattern.advance(out, a, terms[-1], factor=1.0, previous=None)
         else:
-            pattern.advance(out, a, terms[-1], factor=c, before=(1.0 - c, terms[-2]))
+            pattern.advance(out, a, terms[-1], factor=c, previous=(1.0 - c, terms[-2]))
         terms.append(out)
     blocks.append(block)
 
@@ -121,19 +123,15 @@ def _transposed_recurrence(
     for k in reversed(range(len(terms))):
         number, states = _weighted_sum(d[:, :, k], g)
         if later:
-            cotangent = torch.empty_like(later[0])
+            adjoint = torch.empty_like(later[0])
             pattern.pull(
-                cotangent,
-                a,
-                later[0],
-                factor=c if k else 1.0,
-                before=(1.0 - c, later[1]) if len(later) > 1 and c != 1.0 else None,
-                given=(number, states),
-                across=None if da is None else (terms[k], da),
-            )
+                adjoint, a, later[0], factor=c if k else 1.0, cotangent=(number, states),
+                previous=(1.0 - c, later[1]) if len(later) > 1 and c != 1.0 else None,
+                edge_sums=None if da is None else (terms[k], da),
+            )  # fmt: skip
         else:
-            cotangent = number[:, None, None] * states
-        later = [cotangent, *later[:1]]
+            adjoint = number[:, None, None] * states
+        later = [adjoint, *later[:1]]
     return later[0]
 
 
@@ -142,3 +140,33 @@ def _weighted_sum(d: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
     if g.shape[1] == 1:
         return d[:, 0], g[:, 0]
     return d.new_ones(len(d)), torch.bmm(d[:, None], g.flatten(2)).view_as(g[:, 0])
+
+
+def combine(y0: Tensor, d: Tensor, blocks: Sequence[Tensor]) -> Tensor:
+    """Return the sums of :func:`recurrence_sum` without a graph."""
+    ys = y0.new_empty(len(y0), 1 + d.shape[1], *y0.shape[1:])
+    parts = d.split([len(block) for block in blocks], dim=2)
+    if uses_triton(ys):
+        from beltrami.scheme.exponential import linear_combination_triton
+
+        for k, (part, block) in enumerate(zip(parts, blocks, strict=True)):
+            linear_combination_triton.combine(ys, y0 if k == 0 else None, part, block)
+        return ys
+    ys[:] = y0[:, None]
+    for part, block in zip(parts, blocks, strict=True):
+        ys[:, 1:].flatten(2).baddbmm_(part, block.transpose(0, 1).flatten(2))
+    return ys
+
+
+def dots(g: Tensor, blocks: Sequence[Tensor]) -> Tensor:
+    """Return <g_j, w_k> of every run, (runs, j, n, d), blocks (k, runs, n, d) -> (runs, j, k)."""
+    if uses_triton(g):
+        from beltrami.scheme.exponential import linear_combination_triton
+
+        return torch.cat([linear_combination_triton.dots(g, block) for block in blocks], dim=2)
+    return torch.cat([torch.bmm(g.flatten(2), block.transpose(0, 1).flatten(2).mT) for block in blocks], dim=2)
+
+
+def uses_triton(tensor: Tensor) -> bool:
+    """Whether Triton kernels serve this tensor; cuBLAS is slow for matrices of one or a few rows."""
+    return tensor.is_cuda and _find_spec("triton") is not None

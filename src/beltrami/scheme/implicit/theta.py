@@ -11,7 +11,7 @@ from torch import Tensor
 
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solver, State, Step, VectorField, check_tolerances, refuse_second_derivative
-from beltrami.scheme.implicit.newton import Linearisation, gmres, newton, shifted
+from beltrami.scheme.implicit.krylov import Linearisation, gmres, norm, shifted
 from beltrami.scheme.interpolant import linear_interpolant
 
 
@@ -25,11 +25,8 @@ class ThetaMethod(Solver):
     leave no graph. The local error is estimated by h/2 (f_0 - f_1), which is that of implicit Euler and more than that
     of Crank-Nicolson, smoothed by (I - theta h J)^-1 so that fast components do not dominate it.
 
-    Args:
-        rtol, atol: Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose them well below
-            the tolerances of the controller.
-        max_iterations: of Newton's method.
-        restart: Krylov vectors that GMRES keeps.
+    Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose these tolerances well below the
+    controller's. ``restart`` is the number of Krylov vectors that GMRES keeps.
     """
 
     rtol: float
@@ -46,9 +43,6 @@ class ThetaMethod(Solver):
         if self.max_iterations < 1 or self.restart < 1:
             raise ValueError(f"{self!r} needs `max_iterations` and `restart` of at least one.")
 
-    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        return ()
-
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         dt, c = t1 - t0, self.theta * (t1 - t0)
         slope0: Callable[[], Tensor] = partial(f, t0, y0)
@@ -56,9 +50,7 @@ class ThetaMethod(Solver):
         if self.theta < 1.0:
             f0 = f(t0, y0)
             b, slope0 = torch.add(y0, f0, alpha=dt - c), lambda: f0
-        y1 = newton(
-            f, t1, b, y0, c=c, rtol=self.rtol, atol=self.atol, iterations=self.max_iterations, restart=self.restart
-        )
+        y1 = self._newton(f, t1, b, y0, c)
         if torch.is_grad_enabled():
             y1 = _Root.apply(partial(self._transposed, f, t1, c), y1, torch.add(b, f(t1, y1), alpha=c))  # type: ignore[no-untyped-call]
 
@@ -68,6 +60,26 @@ class ThetaMethod(Solver):
                 return gmres(shifted(Linearisation(f, t1, y1).jvp, c), change, rtol=0.01, restart=self.restart).x
 
         return Step(y1, error, (), linear_interpolant(t0, t1, y0, y1))
+
+    def _newton(self, f: VectorField, t: float, b: Tensor, guess: Tensor, c: float) -> Tensor:
+        """Solve y = b + c f(t, y) near ``guess``, by GMRES for the linear systems I - c J; the result has no graph."""
+        y = guess.detach()
+        for iteration in range(self.max_iterations + 1):
+            local = Linearisation(f, t, y)
+            excess = torch.add(b.detach(), local.value, alpha=c) - y
+            residual, target = norm(excess), self.rtol * norm(y) + self.atol * math.sqrt(y.numel())
+            if residual <= target:
+                return y
+            if iteration == self.max_iterations or not math.isfinite(residual):
+                break
+            # Only as accurate as needed for the residual to fall a thousandfold, or to the target.
+            accuracy = min(0.1, max(1e-3, 0.5 * target / residual))
+            y = y + gmres(shifted(local.jvp, c), excess, rtol=accuracy, restart=self.restart).x
+        raise SolverError(
+            f"Newton's method did not converge for the step to t={t:.6g}: after {iteration} iterations the residual is "
+            f"{residual:.3g}, above {target:.3g}. Try a smaller step, looser `rtol` and `atol`, or more "
+            "`max_iterations` of the implicit solver."
+        )
 
     def _transposed(self, f: VectorField, t: float, c: float, y: Tensor, v: Tensor) -> Tensor:
         """Return (I - c J)^-T v, the vector-Jacobian product of the root with respect to b."""
@@ -92,18 +104,15 @@ class ImplicitEuler(ThetaMethod):
 
 @dataclass(frozen=True)
 class CrankNicolson(ThetaMethod):
-    """y1 = y0 + dt/2 (f(t0, y0) + f(t1, y1)): second order; stable at any step length, but fast components oscillate
-    (A-stable, not L-stable)."""
+    """y1 = y0 + dt/2 (f(t0, y0) + f(t1, y1)): second order; A-stable, not L-stable: fast components oscillate."""
 
     order = 2
     theta = 0.5
 
 
 class _Root(torch.autograd.Function):
-    """The root y of y = b + c f(t, y), with the derivative of the implicit function theorem.
-
-    ``value`` is the right-hand side at the root; gradients flow through it to b and to the tensors inside f.
-    """
+    """The root y of y = b + c f(t, y), with the derivative of the implicit function theorem. Gradients flow through
+    ``value``, the right-hand side at the root, to b and to the tensors inside f."""
 
     @staticmethod
     def forward(ctx: Any, transposed: Callable[[Tensor, Tensor], Tensor], y: Tensor, value: Tensor) -> Tensor:
@@ -130,8 +139,7 @@ class SymmetricEuler(Solver):
 
     Args:
         mass: mu, positive, of a shape that broadcasts to that of the state.
-        rtol: stop when the residual relative to y0 is this small, in the norm of mu.
-        max_iterations: the most that may be taken.
+        rtol: of the residual relative to y0, in the norm of mu.
     """
 
     mass: Tensor = field(repr=False)
@@ -147,9 +155,6 @@ class SymmetricEuler(Solver):
                 "SymmetricEuler needs a positive `rtol` and `max_iterations` of at least one; "
                 f"got {self.rtol} and {self.max_iterations}."
             )
-
-    def init(self, f: VectorField, t0: float, y0: Tensor) -> State:
-        return ()
 
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         if torch.is_grad_enabled() and y0.requires_grad:

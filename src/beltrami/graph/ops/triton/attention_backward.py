@@ -11,16 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed, Edges
-from beltrami.graph.ops.triton.attention_score import (
-    AttentionLaunch,
-    Totals,
-    heads_of_one,
-    log_slope,
-    of_many,
-    pointers,
-    scored,
-    sides,
-)
+from beltrami.graph.ops.triton.attention_score import AttentionLaunch, Totals, heads_of_one, log_slope, of_many, scored
 from beltrami.graph.ops.triton.sparse_product import join, slots
 
 Sides = tuple[Tensor, Tensor]  # of the row's own node, and of the other nodes
@@ -144,8 +135,8 @@ def _moments_of(
     partial = slots(pattern, launch.heads, like=out)
     with torch.cuda.device_of(out):
         _moments[(len(pattern.chunks),)](
-            *launch.entries(pattern), *pair, *pointers(totals, pair[0]), *states, b, out, partial,
-            **launch.constants(d), **sides(totals), WRITE=write,
+            *launch.entries(pattern), *pair, *launch.pointers(totals, pair[0]), *states, b, out, partial,
+            **launch.constants(d, totals), WRITE=write,
         )  # fmt: skip
     return join(pattern, partial, out)
 
@@ -161,9 +152,9 @@ def _pull_of(
     partial, partial_state = slots(pattern, launch.heads * launch.channels, like=out), slots(pattern, d, like=out)
     with torch.cuda.device_of(out):
         _pull[(len(pattern.chunks),)](
-            *launch.entries(pattern), *pair, *pointers(totals, b), *pointers(moments, b), b,
+            *launch.entries(pattern), *pair, *launch.pointers(totals, b), *launch.pointers(moments, b), b,
             b if state is None else state, out, partial, out_state, partial_state,
-            **launch.constants(d), **sides(totals),
+            **launch.constants(d, totals),
         )  # fmt: skip
     join(pattern, partial, out)
     return out, join(pattern, partial_state, out_state) if d else out_state

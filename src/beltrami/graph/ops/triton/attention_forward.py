@@ -11,15 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
-from beltrami.graph.ops.triton.attention_score import (
-    AttentionLaunch,
-    Totals,
-    heads_of_one,
-    of_many,
-    pointers,
-    scored,
-    sides,
-)
+from beltrami.graph.ops.triton.attention_score import AttentionLaunch, Totals, heads_of_one, of_many, scored
 from beltrami.graph.ops.triton.sparse_product import join, slots
 
 ONE_PASS = 128  # heads times channels up to which the weighted states are summed in the first pass
@@ -123,10 +115,8 @@ def _weighted_sum(
     ACTIVATION: tl.constexpr, SLOPE: tl.constexpr, SQUAREPLUS: tl.constexpr, WEIGHTED: tl.constexpr,
     SUM: tl.constexpr, OWN: tl.constexpr, OTHER: tl.constexpr, FIND: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """Aggregation with weights divided by the totals of the row's own node, of the other nodes, or of both.
-
-    FIND: compute the own totals of rows with one chunk first, and store them; those of split rows are known.
-    """
+    """Aggregation with weights divided by the totals of the row's own node, of the other nodes, or of both. FIND:
+    compute the own totals of rows with one chunk first, and store them; those of split rows are known."""
     chunk = tl.program_id(0)
     i, begin, end = tl.load(row + chunk), tl.load(start + chunk), tl.load(stop + chunk)
     head, channel = tl.arange(0, HEADS), tl.arange(0, Z)
@@ -189,17 +179,15 @@ def weighted_sum(
     launch: AttentionLaunch, pattern: Compressed, own: Tensor, other: Tensor, totals: Totals, z: Tensor,
     *, find: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Sum over each row of the weights, divided by totals (n, h), times the states; (n, d) -> (n, d).
-
-    With ``find``, the own totals are known for split rows only, and are computed and stored for the others.
-    """
+    """Sum over each row of the weights, divided by totals (n, h), times the states; (n, d) -> (n, d). With ``find``,
+    the own totals are known for split rows only, and are computed and stored for the others."""
     d = z.shape[1]
     out = z.new_empty(len(pattern.ptr) - 1, d, dtype=launch.dtype)
     partial = slots(pattern, d, like=out)
     with torch.cuda.device_of(z):
         _weighted_sum[(len(pattern.chunks),)](
-            *launch.entries(pattern), own, other, *pointers(totals, own), z, out, partial,
-            **launch.constants(d), **sides(totals), FIND=find,
+            *launch.entries(pattern), own, other, *launch.pointers(totals, own), z, out, partial,
+            **launch.constants(d, totals), FIND=find,
         )  # fmt: skip
     return join(pattern, partial, out)
 

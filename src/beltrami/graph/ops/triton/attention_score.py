@@ -25,9 +25,7 @@ Totals = tuple[Tensor | None, Tensor | None]  # of the row's own node, and of th
 @dataclass(frozen=True)
 class AttentionLaunch:
     """Parameters of an attention for its kernels: ``activation`` of dot products of ``heads`` heads of ``channels``.
-
-    ``weight`` is the edges' measure, or None; ``dtype`` is that of the results, whatever type the inputs have.
-    """
+    ``weight`` is the edges' measure, or None; ``dtype`` is that of the results, whatever type the inputs have."""
 
     activation: str
     slope: float
@@ -50,37 +48,23 @@ class AttentionLaunch:
         bounds = pattern.chunks.split_bounds if split else pattern.chunks.bounds
         return *bounds, pattern.index, pattern.edge, pattern.ptr if self.weight is None else self.weight
 
-    def constants(self, d: int, *, state_heads: int = 1) -> dict[str, Any]:
-        """Constants of a kernel for states of ``d`` channels, of which a tile holds ``state_heads`` copies."""
+    def pointers(self, totals: Totals, placeholder: Tensor) -> tuple[Tensor, Tensor]:
+        """The totals as kernel arguments, with a placeholder for those that are None."""
+        own, other = totals
+        return placeholder if own is None else own, placeholder if other is None else other
+
+    def constants(self, d: int, totals: Totals | None = None, *, state_heads: int = 1) -> dict[str, Any]:
+        """Constants of a kernel for states of ``d`` channels, of which a tile holds ``state_heads`` copies. OWN and
+        OTHER, for a kernel that reads totals, say which of them exist."""
         width = max(self.padded_heads * _padded(self.channels), state_heads * _padded(d))
         entries = min(32, max(TILE // width, 4 if width <= 1024 else 1))
-        return {
-            "H": self.heads,
-            "W": self.channels,
-            "D": d,
-            "HEADS": self.padded_heads,
-            "C": _padded(self.channels),
-            "Z": _padded(d),
-            "ACTIVATION": self.activation,
-            "SLOPE": self.slope,
-            "SQUAREPLUS": self.squareplus,
-            "WEIGHTED": self.weight is not None,
-            "SUM": tl_sum_dtype(self.dtype),
-            "E": entries,
-            "num_warps": min(4, max(1, entries * width // WARP)),
-            **FUSION,
-        }
-
-
-def pointers(totals: Totals, placeholder: Tensor) -> tuple[Tensor, Tensor]:
-    """The totals as kernel arguments, with a placeholder for those that are None."""
-    own, other = totals
-    return placeholder if own is None else own, placeholder if other is None else other
-
-
-def sides(totals: Totals) -> dict[str, bool]:
-    """Which of the totals a kernel reads."""
-    return {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}
+        sides = {} if totals is None else {"OWN": totals[0] is not None, "OTHER": totals[1] is not None}
+        return dict(
+            H=self.heads, W=self.channels, D=d, HEADS=self.padded_heads, C=_padded(self.channels), Z=_padded(d),
+            ACTIVATION=self.activation, SLOPE=self.slope, SQUAREPLUS=self.squareplus,
+            WEIGHTED=self.weight is not None, SUM=tl_sum_dtype(self.dtype), E=entries,
+            num_warps=min(4, max(1, entries * width // WARP)), **FUSION, **sides,
+        )  # fmt: skip
 
 
 def _padded(d: int) -> int:
@@ -109,10 +93,8 @@ def scored(
     H: tl.constexpr, W: tl.constexpr, HEADS: tl.constexpr, C: tl.constexpr, ACTIVATION: tl.constexpr,
     SLOPE: tl.constexpr, SQUAREPLUS: tl.constexpr, WEIGHTED: tl.constexpr, SUM: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """Entries at, ..., at + E - 1: whether they exist, node, edge, q, dot product and logarithm of the weight.
-
-    The logarithm includes the edges' measure and is -inf where there is no entry.
-    """
+    """Entries at, ..., at + E - 1: whether they exist, node, edge, q, dot product and logarithm of the weight. The
+    logarithm includes the edges' measure and is -inf where there is no entry."""
     entry = at + tl.arange(0, E)
     there = entry < end
     j = tl.load(index + entry, mask=there, other=0)

@@ -98,17 +98,10 @@ def _join_step(
 
 
 def step(
-    pattern: Compressed,
-    out: Tensor,
-    a: Tensor,
-    y: Tensor,
-    *,
-    factor: float,
-    previous: tuple[float, Tensor] | None = None,
-    cotangent: tuple[Tensor, Tensor] | None = None,
-    edge_sums: tuple[Tensor, Tensor] | None = None,
-    diagonal: Tensor | None = None,
-) -> None:
+    pattern: Compressed, out: Tensor, a: Tensor, y: Tensor, *, factor: float,
+    previous: tuple[float, Tensor] | None = None, cotangent: tuple[Tensor, Tensor] | None = None,
+    edge_sums: tuple[Tensor, Tensor] | None = None, diagonal: Tensor | None = None,
+) -> None:  # fmt: skip
     r"""Write :math:`c B y + k\,b + d\,g` into ``out``, where B is A plus ``diagonal``.
 
     Arguments and shapes are those of :mod:`beltrami.graph.ops.recurrence`. ``edge_sums``, for at most

@@ -1,44 +1,14 @@
-"""Newton's method and GMRES for implicit steps, with Jacobian products only: no matrix is formed."""
+"""Linear systems of implicit steps by GMRES, with Jacobian products only: no matrix is formed."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from beltrami.errors import SolverError
+from beltrami.scheme.adjoint.discrete import pullback
 from beltrami.scheme.base import VectorField
-
-
-def newton(
-    f: VectorField, t: float, b: Tensor, guess: Tensor, *, c: float, rtol: float, atol: float, iterations: int,
-    restart: int,
-) -> Tensor:  # fmt: skip
-    """Solve y = b + c f(t, y) near ``guess``, with GMRES for the linear systems I - c J; the result has no graph.
-
-    Args:
-        rtol, atol: stop at |b + c f - y| <= rtol |y| + atol sqrt(numel).
-        iterations: the most that may be taken.
-        restart: Krylov vectors kept by GMRES.
-    """
-    y = guess.detach()
-    for iteration in range(iterations + 1):
-        local = Linearisation(f, t, y)
-        excess = torch.add(b.detach(), local.value, alpha=c) - y
-        residual, target = _norm(excess), rtol * _norm(y) + atol * math.sqrt(y.numel())
-        if residual <= target:
-            return y
-        if iteration == iterations or not math.isfinite(residual):
-            break
-        # Only as accurate as needed for the residual to fall a thousandfold, or to the target.
-        accuracy = min(0.1, max(1e-3, 0.5 * target / residual))
-        y = y + gmres(shifted(local.jvp, c), excess, rtol=accuracy, restart=restart).x
-    raise SolverError(
-        f"Newton's method did not converge for the step to t={t:.6g}: after {iteration} iterations the residual is "
-        f"{residual:.3g}, above {target:.3g}. Try a smaller step, looser `rtol` and `atol`, or more "
-        "`max_iterations` of the implicit solver."
-    )
 
 
 class Linearisation:
@@ -60,16 +30,16 @@ class Linearisation:
 
     def vjp(self, v: Tensor) -> Tensor:
         """Return J^T v."""
-        return _gradient(self.fy, self.y, v)
+        return pullback([self.fy], [self.y], [v])[0]
 
     def jvp(self, v: Tensor) -> Tensor:
         """Return J v."""
         if self.dual is None:
             with torch.enable_grad():
                 u = torch.zeros_like(self.fy).requires_grad_()
-                self.dual = u, _gradient(self.fy, self.y, u, create_graph=True)
+                self.dual = u, pullback([self.fy], [self.y], [u], create_graph=True)[0]
         u, product = self.dual
-        return _gradient(product, u, v)
+        return pullback([product], [u], [v])[0]
 
 
 def shifted(product: Callable[[Tensor], Tensor], c: float) -> Callable[[Tensor], Tensor]:
@@ -78,7 +48,7 @@ def shifted(product: Callable[[Tensor], Tensor], c: float) -> Callable[[Tensor],
 
 
 class LinearSolution(NamedTuple):
-    """An approximate solution ``x``, the norm of its residual, and whether it met the tolerance."""
+    """An approximate solution, the norm of its residual, and whether it met the tolerance."""
 
     x: Tensor
     residual: float
@@ -88,16 +58,10 @@ class LinearSolution(NamedTuple):
 def gmres(
     matvec: Callable[[Tensor], Tensor], b: Tensor, *, rtol: float, restart: int = 30, max_restarts: int = 10
 ) -> LinearSolution:
-    """Solve A x = b by restarted GMRES, for any nonsingular A; Saad & Schultz (1986).
+    """Solve A x = b for any nonsingular A, given as v -> A v, by restarted GMRES; Saad & Schultz (1986).
 
-    Each cycle minimises |b - A x| over a Krylov space.
-
-    Args:
-        matvec: v -> A v, for vectors of b's shape.
-        b: right-hand side, of any shape.
-        rtol: stop at |b - A x| <= rtol |b|.
-        restart: largest dimension of the Krylov space.
-        max_restarts: the most cycles that may be taken.
+    Each of at most ``max_restarts`` cycles minimises |b - A x| over a Krylov space of at most ``restart`` dimensions,
+    until |b - A x| <= rtol |b|. Vectors have b's shape, which is arbitrary.
     """
     shape = b.shape
 
@@ -105,20 +69,20 @@ def gmres(
         return matvec(v.view(shape)).reshape(-1)
 
     x, r = torch.zeros_like(b).flatten(), b.flatten()
-    residual = _norm(r)
+    residual = norm(r)
     target = rtol * residual
     for _ in range(max_restarts):
         if not residual > target:
             break
         x = x + _cycle(flat, r, residual, target, restart)
         r = b.flatten() - flat(x)
-        before, residual = residual, _norm(r)
+        before, residual = residual, norm(r)
         if not residual < before:  # stagnation: the next cycle would be the same
             break
     return LinearSolution(x.view(shape), residual, residual <= target)
 
 
-def _norm(x: Tensor) -> float:
+def norm(x: Tensor) -> float:
     """Return the Euclidean norm; synchronises with the device."""
     return float(torch.linalg.vector_norm(x).item())
 
@@ -148,33 +112,18 @@ def _cycle(matvec: Callable[[Tensor], Tensor], r: Tensor, beta: float, target: f
         if not abs(g[k + 1]) > target or not below > eps * size:
             break
         basis[k + 1] = w / below
-    coefficients = _back_substitution(triangle, g)
-    return r.new_tensor(coefficients) @ basis[: len(coefficients)]
+    x = [0.0] * len(triangle)
+    for i in reversed(range(len(x))):  # back substitution
+        x[i] = (g[i] - sum(triangle[j][i] * x[j] for j in range(i + 1, len(x)))) / triangle[i][i]
+    return r.new_tensor(x) @ basis[: len(x)]
 
 
 def _arnoldi(w: Tensor, basis: Tensor) -> tuple[Tensor, list[float]]:
-    """Orthogonalise ``w`` against the rows of ``basis`` by classical Gram-Schmidt, applied twice for stability.
-
-    Returns ``w``, and its coefficients in the basis followed by the norm of the remainder.
-    """
+    """Orthogonalise ``w`` against the rows of ``basis`` by classical Gram-Schmidt, applied twice for stability; return
+    ``w``, and its coefficients in the basis followed by the norm of the remainder."""
     first = basis @ w
     w = torch.addmv(w, basis.T, first, alpha=-1.0)
     second = basis @ w
     w = torch.addmv(w, basis.T, second, alpha=-1.0)
     column: list[float] = torch.cat([first + second, torch.linalg.vector_norm(w)[None]]).tolist()
     return w, column
-
-
-def _back_substitution(columns: Sequence[Sequence[float]], g: Sequence[float]) -> list[float]:
-    x = [0.0] * len(columns)
-    for i in reversed(range(len(columns))):
-        rest = g[i] - sum(columns[j][i] * x[j] for j in range(i + 1, len(columns)))
-        x[i] = rest / columns[i][i]
-    return x
-
-
-def _gradient(output: Tensor, x: Tensor, v: Tensor, *, create_graph: bool = False) -> Tensor:
-    if not output.requires_grad:
-        return torch.zeros_like(x)
-    (g,) = torch.autograd.grad(output, x, v, retain_graph=True, create_graph=create_graph, allow_unused=True)
-    return torch.zeros_like(x) if g is None else g

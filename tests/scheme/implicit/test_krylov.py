@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from beltrami.scheme.implicit.newton import Linearisation, gmres
+from beltrami.scheme.implicit.krylov import Linearisation, gmres
 
 
 def nonsymmetric(n: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
