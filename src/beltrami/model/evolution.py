@@ -127,13 +127,7 @@ class Evolution(nn.Module):
         return Trajectory(along, cost, tuple(segments), tuple(solves))
 
     def _solve(
-        self,
-        z: Tensor,
-        mesh: Edges,
-        ts: tuple[float, ...],
-        scheme: TimeStepping,
-        costs: Sequence[Cost],
-        start: Tensor,
+        self, z: Tensor, mesh: Edges, ts: tuple[float, ...], scheme: TimeStepping, costs: Sequence[Cost], start: Tensor
     ) -> tuple[Solution, Tensor]:
         f = self.flow.bind(z, mesh, start=start)
         if not costs:

@@ -82,12 +82,7 @@ class _Masked(Function):
 
     @staticmethod
     def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        x: Tensor,
-        seed: Tensor,
-        calls: Tensor,
-        *settings: float,
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, seed: Tensor, calls: Tensor, *settings: float
     ) -> tuple[Tensor, int]:
         """Stack the batch, of one model each, as models."""
         x = x if in_dims[0] is None else x.movedim(in_dims[0], 0).squeeze(1)

@@ -14,12 +14,7 @@ TABLE = (
     ZooEntry("DGCNN/DGM", dgcnn, "dgcnn-flow", diffusivity="a(x_i, x_j)", graph="adaptive E(X)"),
     ZooEntry("GCN (Onsager)", gcn, "gcn-flow", diffusivity="fixed a_ij", graph="fixed E"),
     ZooEntry(
-        "GRAND",
-        grand,
-        "grand",
-        diffusivity="a(x_i, x_j)",
-        graph="fixed E",
-        discretisation="explicit, adaptive step",
+        "GRAND", grand, "grand", diffusivity="a(x_i, x_j)", graph="fixed E", discretisation="explicit, adaptive step"
     ),
     ZooEntry(
         "BLEND",
