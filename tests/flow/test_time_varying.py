@@ -95,12 +95,10 @@ def test_onsager_flows_are_the_flow_of_w_of_t() -> None:
 class Counting(VectorField):
     """A zero field that counts its evaluations."""
 
+    tensors: tuple[Tensor, ...] = ()
+
     def __init__(self) -> None:
         self.calls = 0
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return ()
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         self.calls += 1

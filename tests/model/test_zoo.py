@@ -14,7 +14,6 @@ from torch_geometric.transforms import GDC
 
 from beltrami.diffusivity import Additive, Mixture, RandomWalk, ScaledDot
 from beltrami.flow import ChebyshevFlow, Flow, FrozenPositions, LinearFlow, MessageFlow, MixedFlow, TimeVarying
-from beltrami.geometry import PoincareBall
 from beltrami.graph import Both, Edges
 from beltrami.joint import Joint
 from beltrami.model import Evolution, zoo
@@ -243,7 +242,6 @@ NETWORKS: dict[str, Callable[[TimeStepping], Evolution]] = {
     "gcn": lambda s: zoo.gcn(D, scheme=s),
     "grand": lambda s: zoo.grand(D, width=4, heads=2, scheme=s, time=2.0),
     "blend": lambda s: zoo.blend(JOINT, k=2, remesh=1.0, width=4, heads=2, scheme=s, time=2.0),
-    "hyperbolic_blend": lambda s: zoo.hyperbolic_blend(JOINT, ball=PoincareBall(), k=2, remesh=1.0, scheme=s, time=2.0),
 }
 STEPS = ConstantSteps(0.5)
 SCHEMES: dict[str, TimeStepping] = {
@@ -268,9 +266,7 @@ def test_every_network_is_solved_by_explicit_adaptive_and_implicit_schemes(name:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name in NETWORKS if name not in ("digl", "dgcnn", "blend", "hyperbolic_blend")]
-)
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("digl", "dgcnn", "blend")])
 def test_schemes_converge_to_the_same_solution(name: str) -> None:
     """On fixed graphs and within one layer; the flow jumps between layers."""
     z = state().double()

@@ -11,12 +11,12 @@ from beltrami.graph import Edges
 
 
 class VectorField(ABC):
-    """The right-hand side f(t, z) of dz/dt = f, bound to a graph and an initial state."""
+    """The right-hand side f(t, z) of dz/dt = f, bound to a graph and an initial state.
 
-    @property
-    @abstractmethod
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors besides z that adjoints differentiate by: parameters, and tensors computed when f was bound."""
+    Adjoints differentiate by z and by ``tensors``: parameters, and tensors computed when f was bound.
+    """
+
+    tensors: tuple[Tensor, ...]
 
     @abstractmethod
     def __call__(self, t: float, z: Tensor) -> Tensor:
@@ -27,11 +27,7 @@ class FunctionField(VectorField):
     """A vector field given by a function ``f(t, z)`` and the tensors that it depends on."""
 
     def __init__(self, f: Callable[[float, Tensor], Tensor], tensors: tuple[Tensor, ...]) -> None:
-        self.f, self._tensors = f, tensors
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self._tensors
+        self.f, self.tensors = f, tensors
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         return self.f(t, z)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.scalars import Rate, Source, rate_and_source
+from beltrami.flow.scalars import Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
 from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
 from beltrami.scheme import LinearVectorField, SparsityPattern
@@ -21,7 +21,6 @@ class LinearField(VectorField, LinearVectorField):
 
     Args:
         a: the weights of A on the edges, (m,).
-        edges: the graph.
         idle: mask (n,) of the nodes that do not move, or None if all move; see ``Normaliser.isolated``.
         alpha: the rate, a scalar of at most one, or None for one.
         source: b (n, d), or None for zero.
@@ -45,10 +44,7 @@ class LinearField(VectorField, LinearVectorField):
         self.diagonal = None if alpha is None else alpha.clone()
         if self.idle is not None:
             self.diagonal = 1 - self.idle if alpha is None else alpha * (1 - self.idle)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in (self.weights, self.diagonal, self.source) if tensor is not None)
+        self.tensors = present(self.weights, self.diagonal, self.source)
 
     def operator(self, z: Tensor) -> Tensor:
         r"""Return the linear part, :math:`\alpha (A - I) z`."""
@@ -101,14 +97,14 @@ class BeltramiField(VectorField):
         self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
         self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
         self.idle = flow.diffusivity.normalise.isolated(edges)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        bound = tuple(tensor for tensor in (self.alpha, self.source) if tensor is not None)
-        return (*self.diffusivity.parameters(), *bound)
+        self.tensors = (*self.diffusivity.parameters(), *present(self.alpha, self.source))
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
-        average = _average(self.diffusivity, z, self.edges, self.storage)
+        pair = self.diffusivity.pair(z) if isinstance(self.diffusivity, Paired) else None
+        if pair is None:
+            average = aggregate(self.diffusivity(z, self.edges), z, self.edges)
+        else:  # scores, weights and sums in one pass
+            average = attend(pair, z, self.edges, normalise=self.diffusivity.normalise, storage=self.storage)
         dz = average - (z if self.idle is None else torch.where(self.idle[:, None], 0.0, z))
         if self.alpha is None:
             return dz if self.source is None else dz + self.source
@@ -168,11 +164,3 @@ class LinearFlow(Flow):
         a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
         idle = normalise.isolated(edges)
         return LinearField(a, edges, idle=idle, alpha=alpha, source=source, norm=normalise.norm)
-
-
-def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges, storage: torch.dtype | None) -> Tensor:
-    """Return A(z) z, in one pass where the score is a function of a dot product."""
-    pair = diffusivity.pair(z) if isinstance(diffusivity, Paired) else None
-    if pair is None:
-        return aggregate(diffusivity(z, edges), z, edges)
-    return attend(pair, z, edges, normalise=diffusivity.normalise, storage=storage)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.diffusivity import Variational
 from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.scalars import Attachment, Rate
+from beltrami.flow.scalars import Attachment, Rate, present
 from beltrami.graph import Edges, collect, laplacian, spread
 from beltrami.scheme import Potential
 
@@ -36,11 +36,7 @@ class PolyakovField(VectorField, Potential):
         self.alpha: Tensor | None = None if flow.rate is None else flow.rate()
         attachment: Tensor | None = None if flow.attachment is None else flow.attachment()
         self.attached = None if attachment is None else (attachment, start)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        rate = () if self.alpha is None else (self.alpha,)
-        return (*self.action.parameters(), *rate, *(self.attached or ()))
+        self.tensors = (*self.action.parameters(), *present(self.alpha), *(self.attached or ()))
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         a = self.inverse_mass * self.action(z, self.edges)

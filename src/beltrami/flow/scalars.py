@@ -56,3 +56,8 @@ class Attachment(PrintedModule):
 def rate_and_source(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """Return alpha and beta z(0), or None for each that is absent."""
     return None if rate is None else rate(), None if source is None else source(z0)
+
+
+def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
+    """Return the tensors that are not None."""
+    return tuple(tensor for tensor in tensors if tensor is not None)

@@ -40,23 +40,18 @@ class Output:
 class Classifier(nn.Module, ABC):
     """A model that maps the features of all nodes, a graph and positions to class scores of every node.
 
+    ``num_classes`` is the number of classes, ``time`` the terminal time T, 0 for a model without time.
+
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
         sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
+    num_classes: int
+    time: float
+
     def forward(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Tensor:
         return self.run(self.prepare(x, edge_index, pos)).logits
-
-    @property
-    @abstractmethod
-    def num_classes(self) -> int:
-        """The number of classes."""
-
-    @property
-    @abstractmethod
-    def time(self) -> float:
-        """The terminal time T; 0 for a model without time."""
 
     @property
     @abstractmethod
@@ -64,9 +59,9 @@ class Classifier(nn.Module, ABC):
         """Whether a training step synchronises with the device; if not, it can be captured in a CUDA graph."""
 
     @property
-    @abstractmethod
     def costs(self) -> Sequence[Cost]:
         """The running costs of a training step; empty for none."""
+        return ()
 
     @property
     def rewires(self) -> bool:
@@ -83,14 +78,11 @@ class Classifier(nn.Module, ABC):
 
     @abstractmethod
     def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
-        """Return the class scores at each of the times ``ts``, increasing from 0, (len(ts), n, classes).
+        """Return the class scores at times ``ts``, increasing from 0, (len(ts), n, classes); ``nodes`` selects some."""
 
-        ``nodes``, a mask or an index, restricts the scores to some nodes.
-        """
-
-    @abstractmethod
     def attention_spread(self, inputs: Inputs) -> float:
         """Return the standard deviation of the learned edge weights relative to uniform ones; 0 if none are learned."""
+        return 0.0
 
 
 def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:

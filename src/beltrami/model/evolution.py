@@ -26,14 +26,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The solution of an evolution.
-
-    Args:
-        ys: the states at the requested times, (len(ts), n, d).
-        cost: the running costs, a scalar; zero without any.
-        segments: the graphs used, in order; one without remeshing.
-        solves: the statistics of each segment's solve.
-    """
+    """The states at the requested times (len(ts), n, d), the running cost (zero without any), and for each segment its
+    graph and the statistics of its solve."""
 
     ys: Tensor
     cost: Tensor

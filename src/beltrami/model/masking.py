@@ -40,12 +40,9 @@ def _mask(x, seed, calls, out, each, count, width, threshold, scale, rest, SHARE
 
 
 def masked(x: Tensor, seed: Tensor, calls: Tensor, *, threshold: int, scale: float, width: int) -> Tensor:
-    """Return ``x`` times ``scale`` where the hash of index and key is at least ``threshold``, else zero.
+    """Return ``x`` (...) times ``scale`` where the hash of index and key is at least ``threshold``, else zero.
 
-    ``width`` consecutive entries share an index.
-
-    Shapes:
-        ``x`` (...), ``seed`` and ``calls`` () -> (...).
+    ``width`` consecutive entries share an index; ``seed`` and ``calls`` are scalars.
     """
     out: Tensor = _Masked.apply(x[None], seed[None], calls.clone()[None], threshold, scale, width)
     return out.squeeze(0)
