@@ -8,11 +8,12 @@ from types import MappingProxyType
 
 from beltrami.data import ogb, planetoid
 from beltrami.data.dataset import Dataset
-from beltrami.data.download import Progress, Remote, download
+from beltrami.data.download import Remote, download
 from beltrami.data.file import cache_folder, data_folder
 from beltrami.data.npz import npz_digest, read_npz
 from beltrami.data.synthetic import read_digits
 from beltrami.errors import DataError, UnknownName
+from beltrami.position import Progress
 
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 NPZ_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
@@ -21,14 +22,9 @@ ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 
 @dataclass(frozen=True)
 class Facts:
-    """The size of a dataset's largest component, as in the paper's table of datasets.
+    """The name in print and the size of a dataset's largest component, as in the paper's table of datasets.
 
-    Args:
-        title: its name in print.
-        nodes: number of nodes.
-        edges: number of undirected edges; for ogbn-arxiv the directed citations, as published.
-        features: width of ``x``.
-        classes: number of classes.
+    Edges are undirected, except for ogbn-arxiv the directed citations, as published.
     """
 
     title: str
@@ -69,12 +65,7 @@ class Availability(StrEnum):
 
 @dataclass(frozen=True)
 class DatasetSource:
-    """The published files of a dataset, and the function that reads them.
-
-    Args:
-        remotes: the files, with their paths below a data folder; none for an embedded dataset.
-        read: makes the dataset from the folder that holds the files.
-    """
+    """The published files of a dataset, none for an embedded one, and the function that reads them from a folder."""
 
     remotes: Sequence[Remote]
     read: Callable[[Path], Dataset]
@@ -111,11 +102,9 @@ class DatasetSource:
 
 
 def load(name: str, *, progress: Progress | None = None) -> Dataset:
-    """Load the whole graph of a dataset, from BELTRAMI_DATA, from the cache, or from the network.
+    """Load the whole graph of a dataset of ``CATALOGUE``, from BELTRAMI_DATA, from the cache, or from the network.
 
-    Args:
-        name: one of ``CATALOGUE``.
-        progress: called for each chunk of a download, ``progress(file, bytes so far, bytes in all or None)``.
+    ``progress(file, bytes so far, bytes in all or None)`` is called for each chunk of a download.
     """
     source = _source(name)
     return source.read(source.obtain(progress=progress))
@@ -154,9 +143,7 @@ def _arxiv(name: str) -> DatasetSource:
 SOURCES: Mapping[str, DatasetSource] = MappingProxyType(
     {
         "digits": DatasetSource([], lambda root: read_digits()),
-        "cora": _planetoid("cora"),
-        "citeseer": _planetoid("citeseer"),
-        "pubmed": _planetoid("pubmed"),
+        **{name: _planetoid(name) for name in ("cora", "citeseer", "pubmed")},
         "coauthor-cs": _npz(
             "coauthor-cs",
             "CS/raw/ms_academic_cs.npz",

@@ -14,24 +14,18 @@ from typing import IO
 
 from beltrami.data.file import atomic_file, file_digest
 from beltrami.errors import DataError
+from beltrami.position import Progress
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0
 
-Progress = Callable[[str, int, int | None], None]
-"""A function of the file's name, the bytes received so far, and the total if it is known."""
-
 
 @dataclass(frozen=True)
 class Remote:
-    """A published file, or a zip archive of several.
+    """A published file at ``url``, or a zip archive of several.
 
-    Args:
-        url: its address.
-        path: its path below the cache folder; empty for an archive.
-        members: for an archive, the members to keep, with the path of each.
-        digest: the known digest, if there is one.
-        measure: computes the digest of a file.
+    ``path`` is the file's path below the cache folder; for an archive, ``members`` are the members to keep, with the
+    path of each. ``measure`` computes the digest of a file, to compare with ``digest`` if that is known.
     """
 
     url: str
@@ -50,14 +44,7 @@ class Remote:
 
 
 def download(remote: Remote, root: Path, *, timeout: float = TIMEOUT, progress: Progress | None = None) -> None:
-    """Fetch ``remote`` into ``root``, which is created if missing.
-
-    Args:
-        remote: the file or archive.
-        root: the cache folder.
-        timeout: seconds without data after which to give up.
-        progress: called after every chunk.
-    """
+    """Fetch ``remote`` into the folder ``root``; give up after ``timeout`` seconds without data."""
     try:
         if remote.path:
             with atomic_file(root / remote.path) as file:

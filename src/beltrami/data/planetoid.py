@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from beltrami.data.dataset import Dataset, undirected
+from beltrami.data.dataset import Dataset, Split, mask, undirected
 from beltrami.data.file import corrupt_file
-from beltrami.data.split import Split, mask
 from beltrami.errors import DataError
 
 PARTS = ("y", "tx", "ty", "allx", "ally", "graph", "test.index")
@@ -56,13 +55,8 @@ def read_planetoid(folder: Path, *, name: str, digests: Mapping[str, str]) -> Da
     validate, then the test nodes at the indices in ``test.index``. Indices missing there (CiteSeer has 15) are isolated
     nodes with zero features and class 0.
 
-    The parts are pickles. Each is checked against ``digests`` before it is opened, by an unpickler that accepts arrays,
-    lists and dictionaries only.
-
-    Args:
-        folder: the folder of the files.
-        name: ``cora``, ``citeseer`` or ``pubmed``.
-        digests: the SHA-256 of every file, by file name.
+    The parts are pickles. Each is checked against ``digests`` (SHA-256 by file name) before it is opened, by an
+    unpickler that accepts arrays, lists and dictionaries only.
     """
     raw = {part: _verified(folder / f"ind.{name}.{part}", digests=digests) for part in PARTS}
     try:

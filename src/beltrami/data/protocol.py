@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from beltrami.data.dataset import Dataset
-from beltrami.data.split import Split, mask
+from beltrami.data.dataset import Dataset, Split, mask
 from beltrami.errors import UnknownName
 
 TRAIN_PER_CLASS = 20
@@ -76,10 +75,10 @@ def digl(dataset: Dataset, seed: int) -> Split:
         order = random.permutation(dataset.num_nodes)
         development, rest = order[:size], order[size:]
         if _counts(y[development], like=y).min() >= TRAIN_PER_CLASS:
-            train = _rank_in_class(development, y) < TRAIN_PER_CLASS
-            return _split(dataset, development[train], development[~train], rest, protocol="digl", seed=seed)
+            break
     _check_classes(y[development], y, needed=TRAIN_PER_CLASS, protocol="digl", among=f"a development set of {size}")
-    raise AssertionError("unreachable: the check above raises")
+    train = _rank_in_class(development, y) < TRAIN_PER_CLASS
+    return _split(dataset, development[train], development[~train], rest, protocol="digl", seed=seed)
 
 
 def shchur(dataset: Dataset, seed: int) -> Split:
@@ -110,12 +109,8 @@ def _split(dataset: Dataset, train: Nodes, val: Nodes, test: Nodes, *, protocol:
 
 def _rank_in_class(order: Nodes, y: Nodes) -> Nodes:
     """Return, for each node of ``order``, the number of nodes of its class before it."""
-    classes = y[order]
-    grouped = np.argsort(classes, kind="stable")
-    sizes = np.bincount(classes)
-    starts = np.cumsum(sizes) - sizes
-    rank = np.empty_like(grouped)
-    rank[grouped] = np.arange(order.shape[0]) - starts[classes[grouped]]
+    member = y[order][:, None] == np.arange(int(y.max()) + 1)
+    rank: Nodes = member.cumsum(0)[member] - 1
     return rank
 
 

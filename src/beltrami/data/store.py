@@ -19,14 +19,10 @@ HEADER = "beltrami"
 
 @dataclass(frozen=True)
 class Provenance:
-    """The kind of a file's content and how it was computed.
+    """The kind of a file's content (``positions`` or ``stencil``) and how it was computed.
 
-    Args:
-        kind: ``positions`` or ``stencil``.
-        dataset: the name of the dataset.
-        component: ``largest`` or ``all`` of it.
-        by: the method and its parameters, for a reader.
-        space: the space of positions, ``flat`` or ``ball``.
+    ``component`` is ``largest`` or ``all`` of the dataset, ``by`` the method and its parameters, for a reader, and
+    ``space`` that of positions, ``flat`` or ``ball``.
     """
 
     kind: str

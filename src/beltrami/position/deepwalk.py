@@ -34,9 +34,7 @@ class DeepWalk(Encoding):
         channels: width of the positions, d'.
         walk_length: number of nodes in a walk.
         context: number of nodes in a window: pairs are at most ``context - 1`` steps apart.
-        walks_per_node: number of walks that start at each node in an epoch.
-        p: return parameter of the walks.
-        q: in-out parameter of the walks.
+        p, q: return and in-out parameter of the walks.
         negatives: noise pairs for each pair of a window.
         epochs: number of epochs; each samples new walks.
         rate: initial learning rate; it decreases linearly to zero.
@@ -69,9 +67,7 @@ class DeepWalk(Encoding):
             raise ValueError(f"DeepWalk needs `context` from 2 to the walk length, {shortest}; got {self.context}.")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
-        if generator is None:
-            raise ValueError("DeepWalk is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
-        local = generator_on(edges.device, generator)
+        local = generator_on(edges.device, generator, needed_by="DeepWalk")
         length = self._choose_length(edges, local) if self.tuned else self.walk_length
         return self._learn(edges, length, local, task="DeepWalk")
 

@@ -54,11 +54,8 @@ class Heat(Encoding):
     r"""Heat kernel: :math:`U = e^{-t (I - S)}`, the largest entries of each row.
 
     S and the scaling of columns are those of :class:`PPR`. The lengths of walks are Poisson distributed with mean t,
-    those of PageRank geometrically: the heat kernel resolves one distance, PageRank all of them.
-
-    Args:
-        time: diffusion time t.
-        top, progress: as for :class:`PPR`.
+    those of PageRank geometrically: the heat kernel resolves one distance, PageRank all of them. ``top`` and
+    ``progress`` are as for :class:`PPR`.
     """
 
     time: float

@@ -64,9 +64,7 @@ class Hyperbolic(Encoding):
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         """Return the points of a graph, ignoring self-loops."""
-        if generator is None:
-            raise ValueError("Hyperbolic is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
-        edges, generator = _without_loops(edges), generator_on(edges.device, generator)
+        edges, generator = _without_loops(edges), generator_on(edges.device, generator, needed_by="Hyperbolic")
         u = self._start(edges, generator)
         report = reporter(self.progress, "Hyperbolic", self.epochs)
         for epoch in range(self.epochs if edges.num_edges else 0):

@@ -26,9 +26,7 @@ class FeatureSimilarity(Stencil):
     where :math:`\mu` are the weights of the input graph, and s is clipped to [-2.5, 2.5]. The factors
     :math:`e^{\kappa s}` are scaled to mean one, so that an edge still counts about as much as a loop of weight one.
     Nothing is learned from labels, so nothing can overfit; a learned diffusivity can reweight the edges further.
-
-    Args:
-        sharpness: :math:`\kappa`; 0 leaves the weights unchanged, below 0 dissimilar ends count more.
+    ``sharpness`` is :math:`\kappa`: 0 leaves the weights unchanged, below 0 dissimilar ends count more.
     """
 
     sharpness: float = 0.5
@@ -53,12 +51,8 @@ class KeepStrongest(Stencil):
     r"""The ``share`` of the edges with the largest diffusivity :math:`a(z_i, z_j)`, with their weights.
 
     The edges of the whole graph are compared: a node with weak edges may lose all of them. Self-loops are always kept
-    and do not count in the share; of equal diffusivities, the first edges are kept. No gradient passes through the
-    selection.
-
-    Args:
-        share: share of the edges other than self-loops, in (0, 1]; their number is rounded up.
-        diffusivity: ``(z, edges) -> a`` (m,); usually that of the flow.
+    and do not count in the share; their number is rounded up. Of equal diffusivities, the first edges are kept. No
+    gradient passes through the selection. ``diffusivity``, ``(z, edges) -> a`` (m,), is usually that of the flow.
     """
 
     share: float
