@@ -207,7 +207,8 @@ def test_dgcnn_agrees_with_pyg_on_neighbours_found_before_every_layer() -> None:
 def test_grand_is_the_matrix_exponential() -> None:
     exponential = Exponential(rtol=1e-6, atol=1e-6)
     evolution, x = built(lambda: zoo.grand(D, scheme=exponential, time=2.5, width=8, heads=2)), state()
-    a = dense(*evolution.weights(x, EDGES)).double()
+    edges = evolution.stencil(x, EDGES)
+    a = dense(evolution.flow.diffusivity(x, edges), edges).double()
     assert_same(evolution(x, EDGES), (torch.matrix_exp(2.5 * (a - torch.eye(N).double())) @ x.double()).float())
 
 

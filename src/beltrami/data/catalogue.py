@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from beltrami.data import ogb, planetoid
 from beltrami.data.dataset import Dataset
-from beltrami.data.download import Remote, download
+from beltrami.data.download import RemoteFile, download
 from beltrami.data.file import cache_folder, data_folder
 from beltrami.data.npz import npz_digest, read_npz
 from beltrami.data.synthetic import read_digits
@@ -67,7 +67,7 @@ class Availability(StrEnum):
 class DatasetSource:
     """The published files of a dataset, none for an embedded one, and the function that reads them from a folder."""
 
-    remotes: Sequence[Remote]
+    remotes: Sequence[RemoteFile]
     read: Callable[[Path], Dataset]
 
     def availability(self) -> Availability:
@@ -124,19 +124,19 @@ def _source(name: str) -> DatasetSource:
 def _planetoid(name: str) -> DatasetSource:
     folder, digests = f"{CATALOGUE[name].title}/raw", planetoid.FILE_DIGESTS
     files = [f"ind.{name}.{part}" for part in planetoid.PARTS]
-    remotes = [Remote(f"{PLANETOID_URL}/{file}", path=f"{folder}/{file}", digest=digests[file]) for file in files]
+    remotes = [RemoteFile(f"{PLANETOID_URL}/{file}", path=f"{folder}/{file}", digest=digests[file]) for file in files]
     return DatasetSource(remotes, lambda root: planetoid.read_planetoid(root / folder, name=name, digests=digests))
 
 
 def _npz(name: str, path: str, digest: str) -> DatasetSource:
-    remote = Remote(f"{NPZ_URL}/{path.rsplit('/', 1)[-1]}", path=path, digest=digest, measure=npz_digest)
+    remote = RemoteFile(f"{NPZ_URL}/{path.rsplit('/', 1)[-1]}", path=path, digest=digest, measure=npz_digest)
     return DatasetSource([remote], lambda root: read_npz(root / path, name=name, digest=digest))
 
 
 def _arxiv(name: str) -> DatasetSource:
     facts = CATALOGUE[name]
     sizes = (facts.nodes, facts.edges, facts.features, facts.classes)
-    remote = Remote(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
+    remote = RemoteFile(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
     return DatasetSource([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
 
 

@@ -21,7 +21,7 @@ TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteFile:
     """A published file at ``url``, or a zip archive of several.
 
     ``path`` is the file's path below the cache folder; for an archive, ``members`` are the members to keep, with the
@@ -43,7 +43,7 @@ class Remote:
         return self.url.rsplit("/", 1)[-1]
 
 
-def download(remote: Remote, root: Path, *, timeout: float = TIMEOUT, progress: Progress | None = None) -> None:
+def download(remote: RemoteFile, root: Path, *, timeout: float = TIMEOUT, progress: Progress | None = None) -> None:
     """Fetch ``remote`` into the folder ``root``; give up after ``timeout`` seconds without data."""
     try:
         if remote.path:
@@ -61,7 +61,7 @@ def download(remote: Remote, root: Path, *, timeout: float = TIMEOUT, progress: 
         ) from error
 
 
-def _fetch(remote: Remote, file: IO[bytes], *, timeout: float, progress: Progress | None) -> None:
+def _fetch(remote: RemoteFile, file: IO[bytes], *, timeout: float, progress: Progress | None) -> None:
     """Write the remote content to ``file`` and verify its digest."""
     with contextlib.closing(_chunks(remote, timeout=timeout)) as chunks:
         for chunk, total in chunks:
@@ -77,7 +77,7 @@ def _fetch(remote: Remote, file: IO[bytes], *, timeout: float, progress: Progres
         raise DataError(f"the download of {remote.url} is not the published file and was deleted: try again")
 
 
-def _chunks(remote: Remote, *, timeout: float) -> Generator[tuple[bytes, int | None], None, None]:
+def _chunks(remote: RemoteFile, *, timeout: float) -> Generator[tuple[bytes, int | None], None, None]:
     """Yield the chunks of the file, each with the total size if that is known."""
     received = 0
     try:
@@ -93,7 +93,7 @@ def _chunks(remote: Remote, *, timeout: float) -> Generator[tuple[bytes, int | N
         raise DataError(f"the download of {remote.url} stopped after {received} of {total} bytes: try again")
 
 
-def _unpack(remote: Remote, archive: IO[bytes], root: Path) -> None:
+def _unpack(remote: RemoteFile, archive: IO[bytes], root: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as bundle:
             for member, path in remote.members.items():

@@ -7,14 +7,13 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity, Paired
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.scalars import Rate, Source, present, rate_and_source
+from beltrami.flow.base import BoundField, Flow, Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
 from beltrami.graph.ops.recurrence import Couple, Scaled, advance, pull
 from beltrami.scheme import LinearVectorField, SparsityPattern
 
 
-class LinearField(VectorField, LinearVectorField):
+class LinearField(BoundField, LinearVectorField):
     r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
 
     Nodes without a row in A do not move: as a ``LinearVectorField``, its matrix B is A with a one for each of them.
@@ -90,7 +89,7 @@ class LinearPattern(SparsityPattern):
         )  # fmt: skip
 
 
-class BeltramiField(VectorField):
+class BeltramiField(BoundField):
     r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the current state."""
 
     def __init__(self, flow: "BeltramiFlow", edges: Edges, z0: Tensor) -> None:

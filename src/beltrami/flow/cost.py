@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from beltrami.flow.base import VectorField
+from beltrami.flow.base import BoundField
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class JacobianNorm(Cost):
         return row.square().mean(-1)
 
 
-class Costed(VectorField):
+class Costed(BoundField):
     """A vector field with running costs, each one more channel of the state, integrated by the same scheme.
 
     The state is (n, d + c): z, then the costs of each node, which start at zero.
     """
 
     def __init__(
-        self, f: VectorField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None
+        self, f: BoundField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None
     ) -> None:
         if not costs:
             raise ValueError("Costed needs at least one cost; without any, solve the vector field itself.")

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity
-from beltrami.flow.base import Flow, FunctionField
-from beltrami.flow.scalars import Rate, Source, present, rate_and_source
+from beltrami.flow.base import Flow, FunctionField, Rate, Source, present, rate_and_source
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, aggregate, collect, spread
 from beltrami.joint import Joint

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Variational
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.scalars import Attachment, Rate, present
+from beltrami.flow.base import Attachment, BoundField, Flow, Rate, present
 from beltrami.graph import Edges, collect, laplacian, spread
 from beltrami.scheme import Potential
 
@@ -27,7 +26,7 @@ def degree(edges: Edges, dtype: torch.dtype) -> Tensor:
     return 0.5 * both.masked_fill(both == 0, 2).to(dtype)
 
 
-class PolyakovField(VectorField, Potential):
+class PolyakovField(BoundField, Potential):
     """The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases."""
 
     def __init__(self, flow: "PolyakovFlow", z: Tensor, edges: Edges, start: Tensor) -> None:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.flow import Cost
-from beltrami.graph import Edges
-from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
-from beltrami.model.coder import Decoder, Encoder, Matrix
+from beltrami.model.classifier import Classifier, Inputs, Output
+from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution
 
@@ -45,6 +44,7 @@ class BLEND(Classifier):
         self.psi, self.phi, self.evolution, self.xi = psi, phi, evolution, xi
         self.node_dropout = Dropout(node_dropout, rows=True)
         self.norm = nn.BatchNorm1d(xi.linear.in_features) if batch_norm else None
+        self.features, self.positions = psi.linear.in_features, 0 if phi is None else phi.linear.in_features
         self.num_classes, self.time = xi.linear.out_features, evolution.time
 
     @property
@@ -59,17 +59,6 @@ class BLEND(Classifier):
     @property
     def costs(self) -> Sequence[Cost]:
         return self.evolution.costs
-
-    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
-        x = checked_matrix(x, "x", columns=self.psi.linear.in_features)
-        edges = checked_edges(edge_index, num_nodes=x.shape[0])
-        if pos is None:
-            if self.phi is not None:
-                raise ValueError("this model has a position encoder phi: pass `pos`, or build it without `phi`.")
-            return Inputs(x, edges)
-        if self.phi is None:
-            raise ValueError("this model has no position encoder phi: leave `pos` out, or build it with `phi`.")
-        return Inputs(x, edges, checked_matrix(pos, "pos", rows=x.shape[0], columns=self.phi.linear.in_features))
 
     def run(self, inputs: Inputs) -> Output:
         evolved = self.evolution.evolve(self.encode(inputs), inputs.edges)

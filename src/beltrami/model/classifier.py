@@ -40,13 +40,16 @@ class Output:
 class Classifier(nn.Module, ABC):
     """A model that maps the features of all nodes, a graph and positions to class scores of every node.
 
-    ``num_classes`` is the number of classes, ``time`` the terminal time T, 0 for a model without time.
+    ``features`` and ``positions`` are the widths of its inputs, 0 for a model without positions; ``time`` is the
+    terminal time T, 0 for a model without time.
 
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
         sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
+    features: int
+    positions: int
     num_classes: int
     time: float
 
@@ -68,9 +71,21 @@ class Classifier(nn.Module, ABC):
         """Whether the graph depends on the model's state, so that stacked models cannot share it."""
         return False
 
-    @abstractmethod
     def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
         """Check and convert the inputs; do it once before a loop over :meth:`run`."""
+        x = checked_matrix(x, "x", columns=self.features)
+        edges = checked_edges(edge_index, num_nodes=x.shape[0])
+        if pos is None and self.positions:
+            raise ValueError(f"this model takes {self.positions} positions: pass `pos`, or build it without positions.")
+        if pos is not None and not self.positions:
+            raise ValueError("this model takes no positions: leave `pos` out, or build it with positions.")
+        if pos is not None:
+            pos = checked_matrix(pos, "pos", rows=x.shape[0], columns=self.positions)
+        return self.arrange(Inputs(x, edges, pos))
+
+    def arrange(self, inputs: Inputs) -> Inputs:
+        """Return checked inputs in the form that :meth:`run` expects."""
+        return inputs
 
     @abstractmethod
     def run(self, inputs: Inputs) -> Output:

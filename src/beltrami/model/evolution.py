@@ -84,8 +84,8 @@ class Evolution(nn.Module):
         self.costs = tuple(costs)
 
     def extra_repr(self) -> str:
+        times = f"time={self.time!r}" + ("" if self.remesh is None else f", remesh={self.remesh!r}")
         costs = [f"costs={self.costs!r}"] if self.costs else []
-        times = f"time={self.time!r}, remesh={self.remesh!r}"
         return "\n".join([f"stencil={self.stencil!r}", f"scheme={self.scheme!r}", times, *costs])
 
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
@@ -98,12 +98,6 @@ class Evolution(nn.Module):
     def trajectory(self, z: Tensor, edges: Edges, ts: Sequence[float]) -> Trajectory:
         """Return the states at ``ts``, which increase from the starting time."""
         return self._run(z, edges, tuple(ts), ())
-
-    @torch.no_grad()
-    def weights(self, z: Tensor, edges: Edges) -> tuple[Tensor, Edges]:
-        """Return the diffusivities a at the state ``z``, (m,), and the stencil's edges."""
-        mesh = self.stencil(z, edges)
-        return self.flow.diffusivity(z, mesh), mesh
 
     def _run(self, z: Tensor, edges: Edges, ts: tuple[float, ...], costs: Sequence[Cost]) -> Trajectory:
         start, scheme, cost = z, self.scheme, z.new_zeros(())

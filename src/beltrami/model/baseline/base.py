@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.graph import Both, Edges, Normaliser, Rows, SparseMatrix
-from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
+from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Matrix
 from beltrami.stencil import Keep, Stencil
 
@@ -70,18 +70,12 @@ class Baseline(Classifier):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture, self.num_classes = architecture, architecture.num_classes
+        self.features, self.positions = architecture.features, architecture.positions
 
-    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
-        x = checked_matrix(x, "x", columns=self.architecture.features)
-        n, positions = x.shape[0], self.architecture.positions
-        edges = checked_edges(edge_index, num_nodes=n)
-        if pos is None and positions:
-            raise ValueError(f"this model takes {positions} positions: pass `pos`, or build it with `positions=0`.")
-        if pos is not None and not positions:
-            raise ValueError("this model takes no positions: leave `pos` out, or build it with `positions`.")
-        if pos is not None:
-            x = concatenate(x, checked_matrix(pos, "pos", rows=n, columns=positions))
-        return Inputs(x, self.architecture.stencil(torch.empty(n, 0, device=edges.device), edges))
+    def arrange(self, inputs: Inputs) -> Inputs:
+        x = inputs.x if inputs.pos is None else concatenate(inputs.x, inputs.pos)
+        no_state = torch.empty(x.shape[0], 0, device=inputs.edges.device)
+        return Inputs(x, self.architecture.stencil(no_state, inputs.edges))
 
 
 class DiscreteBaseline(Baseline):
