@@ -82,11 +82,10 @@ class DatasetSource:
     def obtain(self, *, progress: Progress | None = None) -> Path:
         """Return the folder that holds the files: BELTRAMI_DATA, or the cache after downloading missing files."""
         folder, cache = data_folder(), cache_folder()
-        if folder is not None and self.remotes:
-            if not folder.is_dir():
-                raise DataError(f"BELTRAMI_DATA names {folder}, which is not a folder: correct it or unset it.")
-            if not self._missing(folder):
-                return folder
+        if folder is not None and self.remotes and not folder.is_dir():
+            raise DataError(f"BELTRAMI_DATA names {folder}, which is not a folder: correct it or unset it.")
+        if folder is not None and self.availability() is Availability.FOLDER:
+            return folder
         for remote in self.remotes:
             if not all((cache / path).is_file() for path in remote.paths):
                 try:

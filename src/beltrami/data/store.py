@@ -93,11 +93,8 @@ def unpack_matrix(tensors: dict[str, Tensor]) -> Tensor:
     """Return the matrix of :func:`pack_matrix`."""
     if "dense" in tensors:
         return tensors["dense"]
-    shape: list[int] = tensors["shape"].tolist()
-    matrix: Tensor = torch.sparse_coo_tensor(
-        tensors["indices"], tensors["values"], shape, check_invariants=True, is_coalesced=True
-    )
-    return matrix
+    indices, values, shape = tensors["indices"], tensors["values"], tensors["shape"].tolist()
+    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True, is_coalesced=True)
 
 
 def _save(path: Path, tensors: dict[str, Tensor], edges: Edges, made: Provenance) -> str:

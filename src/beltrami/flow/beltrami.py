@@ -118,12 +118,9 @@ class BeltramiFlow(Flow):
     Computed as :math:`\alpha (A(z) - I) z + \beta z(0)`: the same for weights that sum to one over rows, and the
     mass-conserving flow for weights that do over columns. Every evaluation computes all scores again.
 
-    Args:
-        diffusivity: the weights a.
-        rate: learned alpha, or None for one.
-        source: learned beta z(0), or None for zero.
-        storage: a shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along edges;
-            None for the dtype of the state. Sums keep their precision.
+    ``rate`` is a learned alpha, or None for one, and ``source`` a learned beta z(0), or None for zero. ``storage`` is a
+    shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along edges, or None for the
+    dtype of the state; sums keep their precision.
     """
 
     diffusivity: Diffusivity

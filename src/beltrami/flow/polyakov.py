@@ -73,12 +73,9 @@ class PolyakovFlow(Flow):
     ``mass=degree`` the curvature of that form is at most :math:`4 \alpha`, so that explicit Euler steps of at most
     :math:`2 / (4 \alpha + \lambda)` do not raise the energy.
 
-    Args:
-        diffusivity: the action S with its diffusivity, such as ``PolyakovAction(PeronaMalik())``.
-        mass: mu, the mass of each node. ``unit_mass`` is the theorem's; with ``degree`` the constant family gives the
-            random walk, and hubs do not limit the step size.
-        rate: learned alpha, or None for one.
-        attachment: learned lambda, or None for zero.
+    ``diffusivity`` is the action S, such as ``PolyakovAction(PeronaMalik())``. ``mass`` is mu: ``unit_mass`` is the
+    theorem's; with ``degree`` the constant family gives the random walk, and hubs do not limit the step size. ``rate``
+    is a learned alpha, or None for one, and ``attachment`` a learned lambda, or None for zero.
     """
 
     diffusivity: Variational

@@ -25,22 +25,18 @@ EPSILON = 1e-10  # added to Adagrad's sums of squares, so that rows without grad
 class DeepWalk(Encoding):
     r"""Positions whose inner products predict which nodes meet on random walks: skip-gram with negative sampling.
 
-    Every node starts ``walks_per_node`` walks in an epoch. Nodes of one window attract each other, and are repelled by
-    noise nodes drawn with probability proportional to :math:`d_i^{3/4}` (objective: :class:`SkipGram`). Dense and
+    Every node starts ``walks_per_node`` new walks in an epoch. Nodes of one window attract each other, and are repelled
+    by noise nodes drawn with probability proportional to :math:`d_i^{3/4}` (objective: :class:`SkipGram`). Dense and
     low-dimensional, for graphs too large to learn from the rows of :class:`PPR`. p = q = 1 is DeepWalk, as in the
     paper; other values are node2vec (:class:`Walker`). The position of a node without edges is the origin.
 
     Args:
-        channels: width of the positions, d'.
-        walk_length: number of nodes in a walk.
         context: number of nodes in a window: pairs are at most ``context - 1`` steps apart.
         p, q: return and in-out parameter of the walks.
         negatives: noise pairs for each pair of a window.
-        epochs: number of epochs; each samples new walks.
         rate: initial learning rate; it decreases linearly to zero.
         tuned: choose the walk length from 40, 60, 80, 100, 120 by link prediction on a tenth of the edges held out,
             as the paper does, then train on the whole graph; ``walk_length`` is ignored.
-        progress: receives the number of walks learned from.
 
     Shapes:
         -> (n, channels). The same generator gives the same positions on the same kind of device.

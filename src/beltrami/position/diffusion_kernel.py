@@ -21,15 +21,9 @@ class PPR(Encoding):
 
     S is the symmetrically normalised adjacency matrix with self-loops; columns are scaled to sum to one, as published.
     The positions have width n and depend on the whole graph. Above 32,768 nodes the largest entries are found by the
-    push algorithm in time O(n), where about one in a hundred may differ.
-
-    Args:
-        restart: restart probability :math:`\rho = 1 - \beta`.
-        top: number of entries kept in each row; None keeps all, which needs O(n^2) memory.
-        progress: receives the number of columns solved.
-
-    Shapes:
-        -> sparse (n, n); dense if ``top`` is None.
+    push algorithm in time O(n), where about one in a hundred may differ. ``restart`` is :math:`\rho = 1 - \beta`;
+    ``top`` is the number of entries kept in each row, or None for all, which needs O(n^2) memory. -> sparse (n, n),
+    dense if ``top`` is None.
     """
 
     restart: float = 0.05
@@ -54,8 +48,8 @@ class Heat(Encoding):
     r"""Heat kernel: :math:`U = e^{-t (I - S)}`, the largest entries of each row.
 
     S and the scaling of columns are those of :class:`PPR`. The lengths of walks are Poisson distributed with mean t,
-    those of PageRank geometrically: the heat kernel resolves one distance, PageRank all of them. ``top`` and
-    ``progress`` are as for :class:`PPR`.
+    those of PageRank geometrically: the heat kernel resolves one distance, PageRank all of them. ``top`` is as
+    for :class:`PPR`.
     """
 
     time: float

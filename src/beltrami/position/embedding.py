@@ -33,14 +33,11 @@ class Hyperbolic(Encoding):
     The defaults are for citation graphs; to reconstruct a tree, use more epochs, more negatives and a larger rate.
 
     Args:
-        channels: dimension of the ball, d'.
-        epochs: passes over the edges.
         negatives: sampled non-neighbours for each edge.
         rate: initial learning rate :math:`\eta`; it decreases to zero.
         burn_in: number of first epochs at a tenth of the rate.
         batch: edges in a step.
         metric: metric of the space; another one than that of the Poincaré ball serves comparisons.
-        progress: receives the number of epochs done.
 
     Shapes:
         -> (n, channels). Deterministic on a CPU; on a GPU the order of summation varies.

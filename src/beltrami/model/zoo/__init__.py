@@ -9,8 +9,7 @@ from beltrami.model.zoo.networks import blend, chebnet, deepset, dgcnn, digl, ga
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """A network as an instance of the framework: the columns of Table 1, the function that builds it (``build``), and
-    the name of the recipe that trains it."""
+    """A network of Table 1: its columns there, the function that builds it, and the recipe that trains it."""
 
     method: str
     build: Callable[..., Evolution]
