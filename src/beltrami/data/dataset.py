@@ -119,7 +119,16 @@ class Dataset:
 
     def largest_component(self) -> "Dataset":
         """Return the largest connected component (of several, the one with the lowest node), in the old node order."""
-        nodes = _largest_component(self.edge_index, num_nodes=self.num_nodes)
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        j, i = self.edge_index.cpu().numpy()
+        ones = np.ones(j.shape[0], dtype=np.int8)
+        adjacency = coo_array((ones, (j, i)), shape=(self.num_nodes, self.num_nodes))
+        _, component = connected_components(adjacency, directed=False)
+        _, first, size = np.unique(component, return_index=True, return_counts=True)
+        lowest = first[size == size.max()].min()
+        nodes = torch.from_numpy(np.flatnonzero(component == component[lowest])).to(self.y.device)
         if nodes.shape[0] == self.num_nodes:
             return self
         kept = mask(nodes, num_nodes=self.num_nodes)
@@ -146,15 +155,3 @@ def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     keys = torch.cat((j * num_nodes + i, i * num_nodes + j)).sort().values
     keys = keys[torch.diff(keys, prepend=keys.new_full((1,), -1)) > 0]
     return torch.stack((keys // num_nodes, keys % num_nodes))
-
-
-def _largest_component(edge_index: Tensor, *, num_nodes: int) -> Tensor:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    j, i = edge_index.cpu().numpy()
-    adjacency = coo_array((np.ones(j.shape[0], dtype=np.int8), (j, i)), shape=(num_nodes, num_nodes))
-    _, component = connected_components(adjacency, directed=False)
-    _, first, size = np.unique(component, return_index=True, return_counts=True)
-    lowest = first[size == size.max()].min()
-    return torch.from_numpy(np.flatnonzero(component == component[lowest])).to(edge_index.device)

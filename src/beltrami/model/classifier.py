@@ -73,14 +73,17 @@ class Classifier(nn.Module, ABC):
 
     def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
         """Check and convert the inputs; do it once before a loop over :meth:`run`."""
-        x = checked_matrix(x, "x", columns=self.features)
-        edges = checked_edges(edge_index, num_nodes=x.shape[0])
+        x = _checked_matrix(x, "x", columns=self.features)
+        n = x.shape[0]
+        edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=n)
+        if edges.num_nodes != n:
+            raise ValueError(f"`x` has {n} rows where the graph has {edges.num_nodes} nodes.")
         if pos is None and self.positions:
             raise ValueError(f"this model takes {self.positions} positions: pass `pos`, or build it without positions.")
         if pos is not None and not self.positions:
             raise ValueError("this model takes no positions: leave `pos` out, or build it with positions.")
         if pos is not None:
-            pos = checked_matrix(pos, "pos", rows=x.shape[0], columns=self.positions)
+            pos = _checked_matrix(pos, "pos", rows=n, columns=self.positions)
         return self.arrange(Inputs(x, edges, pos))
 
     def arrange(self, inputs: Inputs) -> Inputs:
@@ -100,7 +103,7 @@ class Classifier(nn.Module, ABC):
         return 0.0
 
 
-def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
+def _checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
     """Return an input of a model after checking shape and values; sparse tensors become ``SparseMatrix``."""
     if isinstance(x, SparseMatrix):
         expected = (x.shape[0] if rows is None else rows, columns)
@@ -111,11 +114,3 @@ def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = Non
         return x
     check_matrix(x, name=name, rows=rows, columns=columns)
     return x if x.layout == torch.strided else SparseMatrix.of(x)
-
-
-def checked_edges(edge_index: Tensor | Edges, *, num_nodes: int) -> Edges:
-    """Return the graph of a model whose features have ``num_nodes`` rows."""
-    edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=num_nodes)
-    if edges.num_nodes != num_nodes:
-        raise ValueError(f"`x` has {num_nodes} rows where the graph has {edges.num_nodes} nodes.")
-    return edges

@@ -39,11 +39,6 @@ class Trajectory:
         """The last state, (n, d)."""
         return self.ys[-1]
 
-    @property
-    def stats(self) -> Stats:
-        """The statistics of all solves together; backward counts are included once ``backward`` has run."""
-        return Stats.total(self.solves)
-
 
 class Evolution(nn.Module):
     r"""Evolve joint coordinates, :math:`z(T) = z(0) + \int_0^T f(z(t)) dt`.

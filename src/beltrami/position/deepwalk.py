@@ -126,9 +126,7 @@ class SkipGram:
         repel = torch.bmm(x, y.mT).sigmoid_().mul_(noise_weight)
         of_walks = torch.baddbmm(torch.bmm(repel, y), attract, x).flatten(0, 1)
         of_noise = torch.bmm(repel.mT, x).flatten(0, 1)
-        self._descend(torch.cat((walks.flatten(), noise.flatten())), torch.cat((of_walks, of_noise)), rate=rate)
-
-    def _descend(self, nodes: Tensor, gradient: Tensor, *, rate: float) -> None:
+        nodes, gradient = torch.cat((walks.flatten(), noise.flatten())), torch.cat((of_walks, of_noise))
         rows, total = _sum_by(nodes, gradient)
         squares = self._squares[rows] + total.square().mean(1, keepdim=True)
         self._squares[rows] = squares
