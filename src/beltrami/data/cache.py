@@ -3,6 +3,8 @@
 import hashlib
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -39,10 +41,8 @@ def cached_positions(encoding: Encoding, edges: Edges, *, seed: int, folder: Pat
     positions = encoding(edges, torch.Generator().manual_seed(seed))
     if positions.layout != torch.strided:
         positions = positions.to_sparse_coo().coalesce()  # as read from a file
-    try:
+    with _warning_if_unwritable("positions", path):
         save_positions(path, positions, edges, Provenance(POSITIONS, "", "", key))
-    except OSError as error:
-        _warn_unwritable("positions", path, error)
     return positions
 
 
@@ -78,10 +78,8 @@ def cached_stencil(stencil: Stencil, z: Tensor, edges: Edges, *, by: str, folder
         return load_stencil(path, edges.to("cpu")).to(edges.device)
     except DataError:
         found = stencil(z, edges)
-    try:
+    with _warning_if_unwritable("a graph", path):
         save_stencil(path, found.to("cpu"), edges.to("cpu"), Provenance(STENCIL, "", "", by))
-    except OSError as error:
-        _warn_unwritable("a graph", path, error)
     return found
 
 
@@ -100,9 +98,10 @@ def _read_positions(path: Path, key: str, edges: Edges) -> Tensor | None:
     return positions if made.by == key else None
 
 
-def _warn_unwritable(what: str, path: Path, error: OSError) -> None:
-    warnings.warn(
-        f"{what} could not be cached at {path} ({error.strerror or error}) and will be computed again: name another "
-        "folder in BELTRAMI_CACHE.",
-        stacklevel=3,
-    )
+@contextmanager
+def _warning_if_unwritable(what: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"could not be cached at {path} ({error.strerror or error}) and will be computed again"
+        warnings.warn(f"{what} {reason}: name another folder in BELTRAMI_CACHE.", stacklevel=4)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 
 from beltrami.data import ogb, planetoid
 from beltrami.data.dataset import Dataset
@@ -34,18 +33,16 @@ class Facts:
     classes: int
 
 
-CATALOGUE: Mapping[str, Facts] = MappingProxyType(
-    {
-        "digits": Facts("Digits", nodes=1797, edges=9929, features=64, classes=10),
-        "cora": Facts("Cora", nodes=2485, edges=5069, features=1433, classes=7),
-        "citeseer": Facts("CiteSeer", nodes=2120, edges=3679, features=3703, classes=6),
-        "pubmed": Facts("PubMed", nodes=19717, edges=44324, features=500, classes=3),
-        "coauthor-cs": Facts("Coauthor CS", nodes=18333, edges=81894, features=6805, classes=15),
-        "computers": Facts("Computers", nodes=13381, edges=245778, features=767, classes=10),
-        "photo": Facts("Photo", nodes=7487, edges=119043, features=745, classes=8),
-        "ogbn-arxiv": Facts("ogbn-arxiv", nodes=169343, edges=1166243, features=128, classes=40),
-    }
-)
+CATALOGUE: Mapping[str, Facts] = {
+    "digits": Facts("Digits", nodes=1797, edges=9929, features=64, classes=10),
+    "cora": Facts("Cora", nodes=2485, edges=5069, features=1433, classes=7),
+    "citeseer": Facts("CiteSeer", nodes=2120, edges=3679, features=3703, classes=6),
+    "pubmed": Facts("PubMed", nodes=19717, edges=44324, features=500, classes=3),
+    "coauthor-cs": Facts("Coauthor CS", nodes=18333, edges=81894, features=6805, classes=15),
+    "computers": Facts("Computers", nodes=13381, edges=245778, features=767, classes=10),
+    "photo": Facts("Photo", nodes=7487, edges=119043, features=745, classes=8),
+    "ogbn-arxiv": Facts("ogbn-arxiv", nodes=169343, edges=1166243, features=128, classes=40),
+}
 """Every dataset that ``load`` knows, by name."""
 
 
@@ -139,26 +136,24 @@ def _arxiv(name: str) -> DatasetSource:
     return DatasetSource([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
 
 
-SOURCES: Mapping[str, DatasetSource] = MappingProxyType(
-    {
-        "digits": DatasetSource([], lambda root: read_digits()),
-        **{name: _planetoid(name) for name in ("cora", "citeseer", "pubmed")},
-        "coauthor-cs": _npz(
-            "coauthor-cs",
-            "CS/raw/ms_academic_cs.npz",
-            "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
-        ),
-        "computers": _npz(
-            "computers",
-            "Computers/raw/amazon_electronics_computers.npz",
-            "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
-        ),
-        "photo": _npz(
-            "photo",
-            "Photo/raw/amazon_electronics_photo.npz",
-            "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
-        ),
-        "ogbn-arxiv": _arxiv("ogbn-arxiv"),
-    }
-)
+SOURCES: Mapping[str, DatasetSource] = {
+    "digits": DatasetSource([], lambda root: read_digits()),
+    **{name: _planetoid(name) for name in ("cora", "citeseer", "pubmed")},
+    "coauthor-cs": _npz(
+        "coauthor-cs",
+        "CS/raw/ms_academic_cs.npz",
+        "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
+    ),
+    "computers": _npz(
+        "computers",
+        "Computers/raw/amazon_electronics_computers.npz",
+        "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
+    ),
+    "photo": _npz(
+        "photo",
+        "Photo/raw/amazon_electronics_photo.npz",
+        "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
+    ),
+    "ogbn-arxiv": _arxiv("ogbn-arxiv"),
+}
 """The files of every dataset, by name; the digest of an npz archive is that of its arrays (``npz.content_digest``)."""

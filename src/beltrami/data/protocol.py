@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -91,15 +90,13 @@ def shchur(dataset: Dataset, seed: int) -> Split:
     return _split(dataset, order[train], order[~train & ~test], order[test], protocol="shchur", seed=seed)
 
 
-PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
-    {
-        "planetoid": partial(published, protocol="planetoid"),
-        "ogb": partial(published, protocol="ogb"),
-        "published": published,
-        "digl": digl,
-        "shchur": shchur,
-    }
-)
+PROTOCOLS: Mapping[str, Protocol] = {
+    "planetoid": partial(published, protocol="planetoid"),
+    "ogb": partial(published, protocol="ogb"),
+    "published": published,
+    "digl": digl,
+    "shchur": shchur,
+}
 
 
 def _split(dataset: Dataset, train: Nodes, val: Nodes, test: Nodes, *, protocol: str, seed: int) -> Split:

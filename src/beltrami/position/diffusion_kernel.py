@@ -33,7 +33,8 @@ class PPR(Encoding):
     def __post_init__(self) -> None:
         if not 0 < self.restart < 1:
             raise ValueError(f"PPR needs `restart` between 0 and 1; got {self.restart}.")
-        _check_top(self)
+        if self.top is not None:
+            check_counts(self, "top")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="PPR")
@@ -58,7 +59,8 @@ class Heat(Encoding):
 
     def __post_init__(self) -> None:
         check_positive(self, "time")
-        _check_top(self)
+        if self.top is not None:
+            check_counts(self, "top")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="Heat")
@@ -81,8 +83,3 @@ def _with_column_sums_one(rows: Tensor) -> Tensor:
     total = rows.values().new_zeros(rows.shape[1]).index_add(0, column, rows.values())
     values = rows.values() / total[column]
     return torch.sparse_coo_tensor(rows.indices(), values, rows.shape, check_invariants=False).coalesce()
-
-
-def _check_top(encoding: PPR | Heat) -> None:
-    if encoding.top is not None:
-        check_counts(encoding, "top")

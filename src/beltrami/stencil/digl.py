@@ -38,7 +38,8 @@ class TopK(Fixed):
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ValueError(f"TopK needs `k` at least 1; got {self.k}.")
-        _check_restart(self)
+        if not 0 < self.restart < 1:
+            raise ValueError(f"TopK needs `restart` between 0 and 1; got {self.restart}.")
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
@@ -67,7 +68,8 @@ class Threshold(Fixed):
     def __post_init__(self) -> None:
         if not 0 < self.least < 1:
             raise ValueError(f"Threshold needs `least` between 0 and 1; got {self.least}.")
-        _check_restart(self)
+        if not 0 < self.restart < 1:
+            raise ValueError(f"Threshold needs `restart` between 0 and 1; got {self.restart}.")
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
@@ -85,8 +87,3 @@ def _as_edges(kernel: Tensor) -> Edges:
     kernel = kernel.coalesce()
     i, j = kernel.indices()
     return Edges.build(torch.stack((j, i)), num_nodes=kernel.shape[0], weight=kernel.values())
-
-
-def _check_restart(stencil: TopK | Threshold) -> None:
-    if not 0 < stencil.restart < 1:
-        raise ValueError(f"{type(stencil).__name__} needs `restart` between 0 and 1; got {stencil.restart}.")
