@@ -6,7 +6,7 @@ import pytest
 
 from beltrami.data import CATALOGUE, Availability, available, load, read_digits
 from beltrami.data.catalogue import SOURCES, DatasetSource
-from beltrami.data.download import Remote
+from beltrami.data.download import RemoteFile
 from beltrami.data.file import cache_folder, data_folder
 from beltrami.errors import DataError, UnknownName
 
@@ -14,7 +14,7 @@ NOWHERE = "http://127.0.0.1:1/a.txt"
 PATH = "A/raw/a.txt"
 
 
-def source_of(*remotes: Remote) -> DatasetSource:
+def source_of(*remotes: RemoteFile) -> DatasetSource:
     return DatasetSource(remotes, lambda root: read_digits())
 
 
@@ -27,7 +27,7 @@ def test_user_folder_precedes_cache_precedes_network(
     empty_house: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("home")
-    source = source_of(Remote((tmp_path / "a.txt").as_uri(), path=PATH))
+    source = source_of(RemoteFile((tmp_path / "a.txt").as_uri(), path=PATH))
     assert source.availability() is Availability.DOWNLOAD
     assert not source.availability().is_local
     assert (source.obtain() / PATH).read_text() == "home"
@@ -47,14 +47,14 @@ def test_user_folder_precedes_cache_precedes_network(
 def test_only_missing_files_are_downloaded(empty_house: Path, tmp_path: Path) -> None:
     put(empty_house, "kept")
     (tmp_path / "b.txt").write_text("new")
-    source = source_of(Remote(NOWHERE, path=PATH), Remote((tmp_path / "b.txt").as_uri(), path="A/raw/b.txt"))
+    source = source_of(RemoteFile(NOWHERE, path=PATH), RemoteFile((tmp_path / "b.txt").as_uri(), path="A/raw/b.txt"))
     assert source.availability() is Availability.DOWNLOAD
     assert (source.obtain() / "A/raw/b.txt").read_text() == "new"
 
 
 @pytest.mark.usefixtures("empty_house")
 def test_error_without_network_names_the_missing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = source_of(Remote(NOWHERE, path=PATH))
+    source = source_of(RemoteFile(NOWHERE, path=PATH))
     advice = "check the network and try again, or set BELTRAMI_DATA to a folder with A/raw/a.txt"
     with pytest.raises(DataError, match=f"could not be downloaded .*: {advice}"):
         source.obtain()

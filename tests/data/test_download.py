@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beltrami.data.download import Remote, download
+from beltrami.data.download import RemoteFile, download
 from beltrami.errors import DataError
 
 BODY = bytes(range(256)) * 4000
@@ -23,7 +23,7 @@ def test_file_is_complete_and_progress_is_reported(web: Web, tmp_path: Path) -> 
     folder, address = web
     (folder / "a.bin").write_bytes(BODY)
     reported: list[tuple[str, int, int | None]] = []
-    remote = Remote(f"{address}/a.bin", path="A/raw/a.bin", digest=hashlib.sha256(BODY).hexdigest())
+    remote = RemoteFile(f"{address}/a.bin", path="A/raw/a.bin", digest=hashlib.sha256(BODY).hexdigest())
     download(remote, tmp_path / "here", progress=lambda *what: reported.append(what))
     assert files(tmp_path / "here") == ["A/raw/a.bin"]
     assert (tmp_path / "here/A/raw/a.bin").read_bytes() == BODY
@@ -34,7 +34,7 @@ def test_file_is_complete_and_progress_is_reported(web: Web, tmp_path: Path) -> 
 
 def test_file_urls_are_supported(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(BODY)
-    download(Remote((tmp_path / "a.bin").as_uri(), path="b.bin"), tmp_path / "here")
+    download(RemoteFile((tmp_path / "a.bin").as_uri(), path="b.bin"), tmp_path / "here")
     assert (tmp_path / "here/b.bin").read_bytes() == BODY
 
 
@@ -54,7 +54,7 @@ def test_failed_download_leaves_no_file(
     folder, address = web
     (folder / served).write_bytes(BODY)
     with pytest.raises(DataError, match=match):
-        download(Remote(f"{address}/{asked}", path="A/a.bin", digest=digest), tmp_path / "here")
+        download(RemoteFile(f"{address}/{asked}", path="A/a.bin", digest=digest), tmp_path / "here")
     assert files(tmp_path / "here") == []
 
 
@@ -64,7 +64,7 @@ def test_failed_download_keeps_the_old_file(web: Web, tmp_path: Path) -> None:
     (folder / "short.bin").write_bytes(BODY)
     (tmp_path / "a.bin").write_bytes(b"old")
     with pytest.raises(DataError):
-        download(Remote(f"{address}/short.bin", path="a.bin"), tmp_path)
+        download(RemoteFile(f"{address}/short.bin", path="a.bin"), tmp_path)
     assert (tmp_path / "a.bin").read_bytes() == b"old"
 
 
@@ -77,7 +77,7 @@ def test_interrupted_download_leaves_no_file(web: Web, tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        download(Remote(f"{address}/a.bin", path="a.bin"), tmp_path / "here", progress=interrupt)
+        download(RemoteFile(f"{address}/a.bin", path="a.bin"), tmp_path / "here", progress=interrupt)
     assert files(tmp_path / "here") == []
 
 
@@ -86,7 +86,7 @@ def test_silent_server_times_out(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/a.bin"
         with pytest.raises(DataError, match="timed out"):
-            download(Remote(url, path="a.bin"), tmp_path / "here", timeout=0.1)
+            download(RemoteFile(url, path="a.bin"), tmp_path / "here", timeout=0.1)
     assert files(tmp_path / "here") == []
 
 
@@ -94,10 +94,10 @@ def test_archive_members_are_unpacked_to_their_paths(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "arxiv.zip", "w") as bundle:
         bundle.writestr("arxiv/raw/a.csv", "1,2")
         bundle.writestr("../escape.txt", "not wanted")
-    remote = Remote((tmp_path / "arxiv.zip").as_uri(), members={"arxiv/raw/a.csv": "ogbn_arxiv/raw/a.csv"})
+    remote = RemoteFile((tmp_path / "arxiv.zip").as_uri(), members={"arxiv/raw/a.csv": "ogbn_arxiv/raw/a.csv"})
     download(remote, tmp_path / "here")
     assert files(tmp_path / "here") == ["ogbn_arxiv/raw/a.csv"]
-    lacking = Remote(remote.url, members={"arxiv/raw/b.csv": "b.csv"})
+    lacking = RemoteFile(remote.url, members={"arxiv/raw/b.csv": "b.csv"})
     with pytest.raises(DataError, match="broken or lacks a file"):
         download(lacking, tmp_path / "there")
     assert files(tmp_path / "there") == []
@@ -106,11 +106,11 @@ def test_archive_members_are_unpacked_to_their_paths(tmp_path: Path) -> None:
 def test_broken_archive_leaves_no_file(tmp_path: Path) -> None:
     (tmp_path / "arxiv.zip").write_bytes(b"<html>")
     with pytest.raises(DataError, match="broken or lacks a file"):
-        download(Remote((tmp_path / "arxiv.zip").as_uri(), members={"a": "a"}), tmp_path / "here")
+        download(RemoteFile((tmp_path / "arxiv.zip").as_uri(), members={"a": "a"}), tmp_path / "here")
     assert files(tmp_path / "here") == []
 
 
 def test_unwritable_cache_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(BODY)
     with pytest.raises(DataError, match=r"could not be written below .*: name another folder in BELTRAMI_CACHE"):
-        download(Remote((tmp_path / "a.bin").as_uri(), path="A/a.bin"), tmp_path / "a.bin")
+        download(RemoteFile((tmp_path / "a.bin").as_uri(), path="A/a.bin"), tmp_path / "a.bin")

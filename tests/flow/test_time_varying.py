@@ -10,13 +10,13 @@ from beltrami.diffusivity import RandomWalk
 from beltrami.flow import (
     BeltramiFlow,
     Bernstein,
+    BoundField,
     Flow,
     LinearFlow,
     OnsagerFlow,
     PerInterval,
     Schedule,
     TimeVarying,
-    VectorField,
 )
 from beltrami.graph import Edges
 from beltrami.scheme import PID, RK4, ConstantSteps, Continuous, Direct, Dopri5, Euler, Scheme, solve
@@ -92,15 +92,13 @@ def test_onsager_flows_are_the_flow_of_w_of_t() -> None:
         torch.testing.assert_close(found, solve(slope, z, (0.0, 1.5), tight).ys[-1])
 
 
-class Counting(VectorField):
+class Counting(BoundField):
     """A zero field that counts its evaluations."""
+
+    tensors: tuple[Tensor, ...] = ()
 
     def __init__(self) -> None:
         self.calls = 0
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return ()
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         self.calls += 1
@@ -114,7 +112,7 @@ class CountingFlow(Flow):
         super().__init__(RandomWalk())
         self.field = Counting()
 
-    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> VectorField:
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BoundField:
         return self.field
 
 

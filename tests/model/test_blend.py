@@ -30,7 +30,7 @@ def test_print_shows_every_part_of_the_model() -> None:
     assert "(norm): BatchNorm1d" in text
     assert "(node_dropout): Dropout(p=0.0, rows=True)" in text
     assert f"scheme={evolution.scheme!r}" in text
-    assert "time=2.0, remesh=None" in text
+    assert "time=2.0\n" in text
     assert "stencil=" in text
 
 
@@ -216,7 +216,7 @@ def test_bad_edges_are_refused(edge_index: Tensor, message: str) -> None:
 @pytest.mark.parametrize(
     ("pos", "message"),
     [
-        (None, r"has a position encoder phi: pass `pos`"),
+        (None, r"takes 3 positions: pass `pos`"),
         (TOY.pos[:, :2], r"`pos` has 2 columns where 3 are expected"),
         (TOY.pos[:7], r"`pos` has 7 rows where the graph has 20 nodes"),
         (SparseMatrix.of(TOY.pos[:7]), r"`pos` has shape \(7, 3\) where \(20, 3\) is expected"),
@@ -231,5 +231,5 @@ def test_bad_positions_are_refused(pos: Tensor | SparseMatrix | None, message: s
 
 
 def test_positions_without_a_position_encoder_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"no position encoder phi: leave `pos` out"):
+    with pytest.raises(ValueError, match=r"takes no positions: leave `pos` out"):
         small_blend()(TOY.x, TOY.edge_index, TOY.pos)

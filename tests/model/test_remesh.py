@@ -74,7 +74,7 @@ def test_contracting_clusters_lose_the_edges_between_them() -> None:
 def test_segments_cover_the_time_and_hold_their_graphs() -> None:
     trajectory = evolution(scheme=Scheme(RK4(), ConstantSteps(0.1)), remesh=0.75).evolve(state(), NONE)
     assert [(s.t0, s.t1) for s in trajectory.segments] == [(0.0, 0.75), (0.75, 1.5), (1.5, 2.0)]
-    assert trajectory.stats.accepted == sum(solve.accepted for solve in trajectory.solves) == 8 + 8 + 5
+    assert [solve.accepted for solve in trajectory.solves] == [8, 8, 5]
     assert torch.equal(trajectory.segments[0].edges.edge_index, Near(1.5)(state(), NONE).edge_index)
 
 

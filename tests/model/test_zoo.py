@@ -14,7 +14,6 @@ from torch_geometric.transforms import GDC
 
 from beltrami.diffusivity import Additive, Mixture, RandomWalk, ScaledDot
 from beltrami.flow import ChebyshevFlow, Flow, FrozenPositions, LinearFlow, MessageFlow, MixedFlow, TimeVarying
-from beltrami.geometry import PoincareBall
 from beltrami.graph import Both, Edges
 from beltrami.joint import Joint
 from beltrami.model import Evolution, zoo
@@ -208,7 +207,8 @@ def test_dgcnn_agrees_with_pyg_on_neighbours_found_before_every_layer() -> None:
 def test_grand_is_the_matrix_exponential() -> None:
     exponential = Exponential(rtol=1e-6, atol=1e-6)
     evolution, x = built(lambda: zoo.grand(D, scheme=exponential, time=2.5, width=8, heads=2)), state()
-    a = dense(*evolution.weights(x, EDGES)).double()
+    edges = evolution.stencil(x, EDGES)
+    a = dense(evolution.flow.diffusivity(x, edges), edges).double()
     assert_same(evolution(x, EDGES), (torch.matrix_exp(2.5 * (a - torch.eye(N).double())) @ x.double()).float())
 
 
@@ -243,7 +243,6 @@ NETWORKS: dict[str, Callable[[TimeStepping], Evolution]] = {
     "gcn": lambda s: zoo.gcn(D, scheme=s),
     "grand": lambda s: zoo.grand(D, width=4, heads=2, scheme=s, time=2.0),
     "blend": lambda s: zoo.blend(JOINT, k=2, remesh=1.0, width=4, heads=2, scheme=s, time=2.0),
-    "hyperbolic_blend": lambda s: zoo.hyperbolic_blend(JOINT, ball=PoincareBall(), k=2, remesh=1.0, scheme=s, time=2.0),
 }
 STEPS = ConstantSteps(0.5)
 SCHEMES: dict[str, TimeStepping] = {
@@ -268,9 +267,7 @@ def test_every_network_is_solved_by_explicit_adaptive_and_implicit_schemes(name:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name in NETWORKS if name not in ("digl", "dgcnn", "blend", "hyperbolic_blend")]
-)
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("digl", "dgcnn", "blend")])
 def test_schemes_converge_to_the_same_solution(name: str) -> None:
     """On fixed graphs and within one layer; the flow jumps between layers."""
     z = state().double()

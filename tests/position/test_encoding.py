@@ -86,4 +86,4 @@ def test_an_encoding_by_a_symmetric_kernel_refuses_a_directed_graph(encoding: En
 
 def test_a_generator_is_used_where_it_is() -> None:
     generator = torch.Generator()
-    assert generator_on(torch.device("cpu"), generator) is generator
+    assert generator_on(torch.device("cpu"), generator, needed_by="Walker") is generator

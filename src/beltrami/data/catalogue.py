@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 
 from beltrami.data import ogb, planetoid
 from beltrami.data.dataset import Dataset
-from beltrami.data.download import Progress, Remote, download
+from beltrami.data.download import RemoteFile, download
 from beltrami.data.file import cache_folder, data_folder
 from beltrami.data.npz import npz_digest, read_npz
 from beltrami.data.synthetic import read_digits
 from beltrami.errors import DataError, UnknownName
+from beltrami.position import Progress
 
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 NPZ_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
@@ -21,14 +21,9 @@ ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 
 @dataclass(frozen=True)
 class Facts:
-    """The size of a dataset's largest component, as in the paper's table of datasets.
+    """The name in print and the size of a dataset's largest component, as in the paper's table of datasets.
 
-    Args:
-        title: its name in print.
-        nodes: number of nodes.
-        edges: number of undirected edges; for ogbn-arxiv the directed citations, as published.
-        features: width of ``x``.
-        classes: number of classes.
+    Edges are undirected, except for ogbn-arxiv the directed citations, as published.
     """
 
     title: str
@@ -38,18 +33,16 @@ class Facts:
     classes: int
 
 
-CATALOGUE: Mapping[str, Facts] = MappingProxyType(
-    {
-        "digits": Facts("Digits", nodes=1797, edges=9929, features=64, classes=10),
-        "cora": Facts("Cora", nodes=2485, edges=5069, features=1433, classes=7),
-        "citeseer": Facts("CiteSeer", nodes=2120, edges=3679, features=3703, classes=6),
-        "pubmed": Facts("PubMed", nodes=19717, edges=44324, features=500, classes=3),
-        "coauthor-cs": Facts("Coauthor CS", nodes=18333, edges=81894, features=6805, classes=15),
-        "computers": Facts("Computers", nodes=13381, edges=245778, features=767, classes=10),
-        "photo": Facts("Photo", nodes=7487, edges=119043, features=745, classes=8),
-        "ogbn-arxiv": Facts("ogbn-arxiv", nodes=169343, edges=1166243, features=128, classes=40),
-    }
-)
+CATALOGUE: Mapping[str, Facts] = {
+    "digits": Facts("Digits", nodes=1797, edges=9929, features=64, classes=10),
+    "cora": Facts("Cora", nodes=2485, edges=5069, features=1433, classes=7),
+    "citeseer": Facts("CiteSeer", nodes=2120, edges=3679, features=3703, classes=6),
+    "pubmed": Facts("PubMed", nodes=19717, edges=44324, features=500, classes=3),
+    "coauthor-cs": Facts("Coauthor CS", nodes=18333, edges=81894, features=6805, classes=15),
+    "computers": Facts("Computers", nodes=13381, edges=245778, features=767, classes=10),
+    "photo": Facts("Photo", nodes=7487, edges=119043, features=745, classes=8),
+    "ogbn-arxiv": Facts("ogbn-arxiv", nodes=169343, edges=1166243, features=128, classes=40),
+}
 """Every dataset that ``load`` knows, by name."""
 
 
@@ -69,14 +62,9 @@ class Availability(StrEnum):
 
 @dataclass(frozen=True)
 class DatasetSource:
-    """The published files of a dataset, and the function that reads them.
+    """The published files of a dataset, none for an embedded one, and the function that reads them from a folder."""
 
-    Args:
-        remotes: the files, with their paths below a data folder; none for an embedded dataset.
-        read: makes the dataset from the folder that holds the files.
-    """
-
-    remotes: Sequence[Remote]
+    remotes: Sequence[RemoteFile]
     read: Callable[[Path], Dataset]
 
     def availability(self) -> Availability:
@@ -91,11 +79,10 @@ class DatasetSource:
     def obtain(self, *, progress: Progress | None = None) -> Path:
         """Return the folder that holds the files: BELTRAMI_DATA, or the cache after downloading missing files."""
         folder, cache = data_folder(), cache_folder()
-        if folder is not None and self.remotes:
-            if not folder.is_dir():
-                raise DataError(f"BELTRAMI_DATA names {folder}, which is not a folder: correct it or unset it.")
-            if not self._missing(folder):
-                return folder
+        if folder is not None and self.remotes and not folder.is_dir():
+            raise DataError(f"BELTRAMI_DATA names {folder}, which is not a folder: correct it or unset it.")
+        if folder is not None and self.availability() is Availability.FOLDER:
+            return folder
         for remote in self.remotes:
             if not all((cache / path).is_file() for path in remote.paths):
                 try:
@@ -111,11 +98,9 @@ class DatasetSource:
 
 
 def load(name: str, *, progress: Progress | None = None) -> Dataset:
-    """Load the whole graph of a dataset, from BELTRAMI_DATA, from the cache, or from the network.
+    """Load the whole graph of a dataset of ``CATALOGUE``, from BELTRAMI_DATA, from the cache, or from the network.
 
-    Args:
-        name: one of ``CATALOGUE``.
-        progress: called for each chunk of a download, ``progress(file, bytes so far, bytes in all or None)``.
+    ``progress(file, bytes so far, bytes in all or None)`` is called for each chunk of a download.
     """
     source = _source(name)
     return source.read(source.obtain(progress=progress))
@@ -135,44 +120,40 @@ def _source(name: str) -> DatasetSource:
 def _planetoid(name: str) -> DatasetSource:
     folder, digests = f"{CATALOGUE[name].title}/raw", planetoid.FILE_DIGESTS
     files = [f"ind.{name}.{part}" for part in planetoid.PARTS]
-    remotes = [Remote(f"{PLANETOID_URL}/{file}", path=f"{folder}/{file}", digest=digests[file]) for file in files]
+    remotes = [RemoteFile(f"{PLANETOID_URL}/{file}", path=f"{folder}/{file}", digest=digests[file]) for file in files]
     return DatasetSource(remotes, lambda root: planetoid.read_planetoid(root / folder, name=name, digests=digests))
 
 
 def _npz(name: str, path: str, digest: str) -> DatasetSource:
-    remote = Remote(f"{NPZ_URL}/{path.rsplit('/', 1)[-1]}", path=path, digest=digest, measure=npz_digest)
+    remote = RemoteFile(f"{NPZ_URL}/{path.rsplit('/', 1)[-1]}", path=path, digest=digest, measure=npz_digest)
     return DatasetSource([remote], lambda root: read_npz(root / path, name=name, digest=digest))
 
 
 def _arxiv(name: str) -> DatasetSource:
     facts = CATALOGUE[name]
     sizes = (facts.nodes, facts.edges, facts.features, facts.classes)
-    remote = Remote(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
+    remote = RemoteFile(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
     return DatasetSource([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
 
 
-SOURCES: Mapping[str, DatasetSource] = MappingProxyType(
-    {
-        "digits": DatasetSource([], lambda root: read_digits()),
-        "cora": _planetoid("cora"),
-        "citeseer": _planetoid("citeseer"),
-        "pubmed": _planetoid("pubmed"),
-        "coauthor-cs": _npz(
-            "coauthor-cs",
-            "CS/raw/ms_academic_cs.npz",
-            "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
-        ),
-        "computers": _npz(
-            "computers",
-            "Computers/raw/amazon_electronics_computers.npz",
-            "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
-        ),
-        "photo": _npz(
-            "photo",
-            "Photo/raw/amazon_electronics_photo.npz",
-            "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
-        ),
-        "ogbn-arxiv": _arxiv("ogbn-arxiv"),
-    }
-)
+SOURCES: Mapping[str, DatasetSource] = {
+    "digits": DatasetSource([], lambda root: read_digits()),
+    **{name: _planetoid(name) for name in ("cora", "citeseer", "pubmed")},
+    "coauthor-cs": _npz(
+        "coauthor-cs",
+        "CS/raw/ms_academic_cs.npz",
+        "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
+    ),
+    "computers": _npz(
+        "computers",
+        "Computers/raw/amazon_electronics_computers.npz",
+        "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
+    ),
+    "photo": _npz(
+        "photo",
+        "Photo/raw/amazon_electronics_photo.npz",
+        "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
+    ),
+    "ogbn-arxiv": _arxiv("ogbn-arxiv"),
+}
 """The files of every dataset, by name; the digest of an npz archive is that of its arrays (``npz.content_digest``)."""

@@ -1,13 +1,66 @@
-"""Datasets: a graph with features and classes at its nodes."""
+"""Datasets: a graph with features and classes at its nodes; splits: the nodes for training, validation and test."""
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from beltrami.data.split import Split, mask
 from beltrami.errors import check_graph, check_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three disjoint sets of nodes as boolean masks (n,); nodes in none of them are unused.
+
+    The labels of ``train`` are used in training, ``val`` selects the epoch and the settings, and the accuracy on
+    ``test`` is reported. ``protocol`` names the rule that made the sets, with its random ``seed``.
+    """
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+    protocol: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name, chosen in (("train", self.train), ("val", self.val), ("test", self.test)):
+            if chosen.dtype != torch.bool or chosen.shape != (self.train.shape[0],):
+                raise ValueError(
+                    f"Split needs boolean masks of one length; `{name}` is {chosen.dtype}, shape {tuple(chosen.shape)}."
+                )
+        shared = int(((self.train & self.val) | (self.train & self.test) | (self.val & self.test)).sum())
+        if shared:
+            raise ValueError(f"Split needs disjoint masks; {shared} nodes are in two of them.")
+
+    @property
+    def num_nodes(self) -> int:
+        return self.train.shape[0]
+
+    @property
+    def hash(self) -> str:
+        """The first 16 hexadecimal digits of the SHA-256 of the number of nodes and the packed masks."""
+        digest = hashlib.sha256(str(self.num_nodes).encode())
+        for chosen in (self.train, self.val, self.test):
+            digest.update(np.packbits(chosen.cpu().numpy()).tobytes())
+        return digest.hexdigest()[:16]
+
+    def restrict(self, nodes: Tensor) -> "Split":
+        """Return the split of the subgraph on ``nodes`` (k,), in their order."""
+        return Split(self.train[nodes], self.val[nodes], self.test[nodes], self.protocol, self.seed)
+
+    def to(self, device: torch.device | str) -> "Split":
+        return Split(self.train.to(device), self.val.to(device), self.test.to(device), self.protocol, self.seed)
+
+
+def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:
+    """Return the boolean mask (num_nodes,) of the node indices ``nodes`` (k,)."""
+    if nodes.numel() and (int(nodes.min()) < 0 or int(nodes.max()) >= num_nodes):
+        raise ValueError(f"node indices run from {int(nodes.min())} to {int(nodes.max())}, of {num_nodes} nodes.")
+    chosen = torch.zeros(num_nodes, dtype=torch.bool, device=nodes.device)
+    chosen[nodes] = True
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,13 +69,10 @@ class Dataset:
 
     Args:
         name: the name it is loaded by; the ``digl`` protocol depends on it.
-        x: features, dense float32, as in the files.
+        x: features (n, d), dense float32, as in the files.
         edge_index: both directions of every edge once, in lexicographic order, no self-loops; see ``undirected``.
-        y: classes, from 0.
+        y: classes (n,), from 0.
         published: the published split, if there is one.
-
-    Shapes:
-        ``x`` (n, d), ``edge_index`` (2, m) with m even, ``y`` (n,).
     """
 
     name: str
@@ -69,7 +119,16 @@ class Dataset:
 
     def largest_component(self) -> "Dataset":
         """Return the largest connected component (of several, the one with the lowest node), in the old node order."""
-        nodes = _largest_component(self.edge_index, num_nodes=self.num_nodes)
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        j, i = self.edge_index.cpu().numpy()
+        ones = np.ones(j.shape[0], dtype=np.int8)
+        adjacency = coo_array((ones, (j, i)), shape=(self.num_nodes, self.num_nodes))
+        _, component = connected_components(adjacency, directed=False)
+        _, first, size = np.unique(component, return_index=True, return_counts=True)
+        lowest = first[size == size.max()].min()
+        nodes = torch.from_numpy(np.flatnonzero(component == component[lowest])).to(self.y.device)
         if nodes.shape[0] == self.num_nodes:
             return self
         kept = mask(nodes, num_nodes=self.num_nodes)
@@ -96,15 +155,3 @@ def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     keys = torch.cat((j * num_nodes + i, i * num_nodes + j)).sort().values
     keys = keys[torch.diff(keys, prepend=keys.new_full((1,), -1)) > 0]
     return torch.stack((keys // num_nodes, keys % num_nodes))
-
-
-def _largest_component(edge_index: Tensor, *, num_nodes: int) -> Tensor:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    j, i = edge_index.cpu().numpy()
-    adjacency = coo_array((np.ones(j.shape[0], dtype=np.int8), (j, i)), shape=(num_nodes, num_nodes))
-    _, component = connected_components(adjacency, directed=False)
-    _, first, size = np.unique(component, return_index=True, return_counts=True)
-    lowest = first[size == size.max()].min()
-    return torch.from_numpy(np.flatnonzero(component == component[lowest])).to(edge_index.device)

@@ -14,24 +14,18 @@ from typing import IO
 
 from beltrami.data.file import atomic_file, file_digest
 from beltrami.errors import DataError
+from beltrami.position import Progress
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0
 
-Progress = Callable[[str, int, int | None], None]
-"""A function of the file's name, the bytes received so far, and the total if it is known."""
-
 
 @dataclass(frozen=True)
-class Remote:
-    """A published file, or a zip archive of several.
+class RemoteFile:
+    """A published file at ``url``, or a zip archive of several.
 
-    Args:
-        url: its address.
-        path: its path below the cache folder; empty for an archive.
-        members: for an archive, the members to keep, with the path of each.
-        digest: the known digest, if there is one.
-        measure: computes the digest of a file.
+    ``path`` is the file's path below the cache folder; for an archive, ``members`` are the members to keep, with the
+    path of each. ``measure`` computes the digest of a file, to compare with ``digest`` if that is known.
     """
 
     url: str
@@ -49,15 +43,8 @@ class Remote:
         return self.url.rsplit("/", 1)[-1]
 
 
-def download(remote: Remote, root: Path, *, timeout: float = TIMEOUT, progress: Progress | None = None) -> None:
-    """Fetch ``remote`` into ``root``, which is created if missing.
-
-    Args:
-        remote: the file or archive.
-        root: the cache folder.
-        timeout: seconds without data after which to give up.
-        progress: called after every chunk.
-    """
+def download(remote: RemoteFile, root: Path, *, timeout: float = TIMEOUT, progress: Progress | None = None) -> None:
+    """Fetch ``remote`` into the folder ``root``; give up after ``timeout`` seconds without data."""
     try:
         if remote.path:
             with atomic_file(root / remote.path) as file:
@@ -74,7 +61,7 @@ def download(remote: Remote, root: Path, *, timeout: float = TIMEOUT, progress: 
         ) from error
 
 
-def _fetch(remote: Remote, file: IO[bytes], *, timeout: float, progress: Progress | None) -> None:
+def _fetch(remote: RemoteFile, file: IO[bytes], *, timeout: float, progress: Progress | None) -> None:
     """Write the remote content to ``file`` and verify its digest."""
     with contextlib.closing(_chunks(remote, timeout=timeout)) as chunks:
         for chunk, total in chunks:
@@ -90,7 +77,7 @@ def _fetch(remote: Remote, file: IO[bytes], *, timeout: float, progress: Progres
         raise DataError(f"the download of {remote.url} is not the published file and was deleted: try again")
 
 
-def _chunks(remote: Remote, *, timeout: float) -> Generator[tuple[bytes, int | None], None, None]:
+def _chunks(remote: RemoteFile, *, timeout: float) -> Generator[tuple[bytes, int | None], None, None]:
     """Yield the chunks of the file, each with the total size if that is known."""
     received = 0
     try:
@@ -106,7 +93,7 @@ def _chunks(remote: Remote, *, timeout: float) -> Generator[tuple[bytes, int | N
         raise DataError(f"the download of {remote.url} stopped after {received} of {total} bytes: try again")
 
 
-def _unpack(remote: Remote, archive: IO[bytes], root: Path) -> None:
+def _unpack(remote: RemoteFile, archive: IO[bytes], root: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as bundle:
             for member, path in remote.members.items():

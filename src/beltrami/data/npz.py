@@ -35,12 +35,8 @@ Arrays = dict[str, NDArray[Any]]
 def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
     """Read one archive: x is 1 where a word occurs in a node's text, else 0; edges in both directions.
 
-    Coauthor CS counts its words; as in all published results, only their occurrence is kept.
-
-    Args:
-        path: the archive; only the needed arrays are read, never a pickle.
-        name: the dataset's name.
-        digest: the ``content_digest`` of the published arrays, independent of the compression.
+    Coauthor CS counts its words; as in all published results, only their occurrence is kept. Only the needed arrays are
+    read, never a pickle; ``digest`` is the ``content_digest`` of the published ones, independent of the compression.
     """
     arrays = _load(path)
     if content_digest(arrays) != digest:

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from beltrami.data.dataset import Dataset, undirected
+from beltrami.data.dataset import Dataset, Split, mask, undirected
 from beltrami.data.file import corrupt_file
-from beltrami.data.split import Split, mask
 
 PARTS = (
     "raw/edge.csv.gz",
@@ -29,10 +28,7 @@ PARTS = (
 def read_ogb(folder: Path, *, name: str, sizes: tuple[int, int, int, int]) -> Dataset:
     """Read a node classification graph of OGB: features as given, citations in both directions, the split by year.
 
-    Args:
-        folder: holds ``raw`` and ``split/time``.
-        name: the dataset's name.
-        sizes: the published numbers of nodes, edges, features and classes; no digest was published.
+    ``sizes`` are the published numbers of nodes, edges, features and classes; no digest was published.
     """
     table = {part: _table(folder / part, dtype=np.float32 if "feat" in part else np.int64) for part in PARTS}
     edges, x, y, nodes, citations, *sets = table.values()

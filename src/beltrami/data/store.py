@@ -19,14 +19,10 @@ HEADER = "beltrami"
 
 @dataclass(frozen=True)
 class Provenance:
-    """The kind of a file's content and how it was computed.
+    """The kind of a file's content (``positions`` or ``stencil``) and how it was computed.
 
-    Args:
-        kind: ``positions`` or ``stencil``.
-        dataset: the name of the dataset.
-        component: ``largest`` or ``all`` of it.
-        by: the method and its parameters, for a reader.
-        space: the space of positions, ``flat`` or ``ball``.
+    ``component`` is ``largest`` or ``all`` of the dataset, ``by`` the method and its parameters, for a reader, and
+    ``space`` that of positions, ``flat`` or ``ball``.
     """
 
     kind: str
@@ -52,7 +48,11 @@ class Header:
 
 def save_positions(path: Path, positions: Tensor, edges: Edges, made: Provenance) -> str:
     """Write positions, dense or sparse, of the nodes of ``edges``; return the file's digest."""
-    return _save(path, pack_matrix(positions), edges, made)
+    tensors = {"dense": positions}
+    if positions.layout != torch.strided:
+        positions = positions.to_sparse_coo().coalesce()
+        tensors = {"indices": positions.indices(), "values": positions.values(), "shape": torch.tensor(positions.shape)}
+    return _save(path, tensors, edges, made)
 
 
 def save_stencil(path: Path, mesh: Edges, edges: Edges, made: Provenance) -> str:
@@ -64,7 +64,11 @@ def save_stencil(path: Path, mesh: Edges, edges: Edges, made: Provenance) -> str
 def load_positions(path: Path, edges: Edges) -> tuple[Tensor, Provenance]:
     """Read a file of :func:`save_positions`; a :class:`DataError` unless it belongs to ``edges``."""
     tensors, header = _load(path, POSITIONS, edges)
-    return unpack_matrix(tensors), header.made
+    if "dense" in tensors:
+        return tensors["dense"], header.made
+    indices, values, shape = tensors["indices"], tensors["values"], tensors["shape"].tolist()
+    positions = torch.sparse_coo_tensor(indices, values, shape, check_invariants=True, is_coalesced=True)
+    return positions, header.made
 
 
 def load_stencil(path: Path, edges: Edges) -> Edges:
@@ -81,27 +85,6 @@ def read_header(path: Path, *, kind: str) -> Header:
 def graph_digest(edges: Edges) -> str:
     """Return the SHA-256 of a graph's edges and weights, independent of their input order."""
     return tensor_digest({"edge_index": edges.edge_index, "weight": edges.weight}, name="graph")
-
-
-def pack_matrix(matrix: Tensor) -> dict[str, Tensor]:
-    """Return a dense or sparse matrix as dense tensors."""
-    matrix = matrix.detach().cpu()
-    if matrix.layout == torch.strided:
-        return {"dense": matrix.contiguous()}
-    matrix = matrix.to_sparse_coo().coalesce()
-    shape = torch.tensor(matrix.shape)
-    return {"indices": matrix.indices().contiguous(), "values": matrix.values().contiguous(), "shape": shape}
-
-
-def unpack_matrix(tensors: dict[str, Tensor]) -> Tensor:
-    """Return the matrix of :func:`pack_matrix`."""
-    if "dense" in tensors:
-        return tensors["dense"]
-    shape: list[int] = tensors["shape"].tolist()
-    matrix: Tensor = torch.sparse_coo_tensor(
-        tensors["indices"], tensors["values"], shape, check_invariants=True, is_coalesced=True
-    )
-    return matrix
 
 
 def _save(path: Path, tensors: dict[str, Tensor], edges: Edges, made: Provenance) -> str:

@@ -43,14 +43,8 @@ def power_law(num_nodes: int, num_edges: int, *, seed: int, features: int = 16, 
     The expected degree of a node is proportional to its weight :math:`w_r = r^{-2/3}` at rank r = 1, 2, .... The first
     node of an edge is drawn by weight; the second too, three times of five from the class of the first, else from the
     whole graph. Repeated edges and loops are drawn again. Some nodes may have no edge. Features are normal around a
-    mean for each class. A million edges take about a second.
-
-    Args:
-        num_nodes: n.
-        num_edges: undirected edges, at most a quarter of all pairs.
-        seed: the random seed.
-        features: width of ``x``.
-        classes: number of classes, of nearly equal size.
+    mean for each class; classes have nearly equal sizes. ``num_edges`` counts undirected edges, at most a quarter of
+    all pairs. A million edges take about a second.
     """
     most = num_nodes * (num_nodes - 1) // 8
     if num_nodes < 2 or not 0 <= num_edges <= most:

@@ -21,11 +21,7 @@ def constant(value: float = 1e-5) -> Start:
 
     Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.
     """
-
-    def fill(weight: Tensor) -> Tensor:
-        return nn.init.constant_(weight, value)
-
-    return fill
+    return lambda weight: nn.init.constant_(weight, value)
 
 
 class PrintedModule(nn.Module):
@@ -73,8 +69,7 @@ class Variational(EdgeWeights):
 class Diffusivity(EdgeWeights):
     r"""The weights :math:`a(z_i, z_j)` of eq. (7): scores on the edges, normalised, averaged over heads.
 
-    Args:
-        normalise: the normaliser of the scores; eq. (13) is ``Rows(softmax_link)``, the default.
+    The default normaliser is that of eq. (13), ``Rows(softmax_link)``.
     """
 
     def __init__(self, normalise: Normaliser | None = None) -> None:
@@ -123,9 +118,9 @@ class Projection(PrintedModule):
     ``z`` (n, channels) -> key, query (n, heads, width // heads).
     """
 
-    def __init__(self, channels: int, width: int, *, heads: int, start: Start) -> None:
+    def __init__(self, channels: int, width: int, *, heads: int, start: Start, least_width: int = 1) -> None:
         super().__init__()
-        check_heads(width, heads)
+        check_heads(width, heads, least=least_width)
         self.heads = heads
         self.key = nn.Linear(channels, width, bias=False)
         self.query = nn.Linear(channels, width, bias=False)

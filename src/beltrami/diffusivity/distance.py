@@ -20,10 +20,8 @@ class ExpKernel(Paired):
     Scores lie between 0 and :math:`(\sigma_u \sigma_x)^2`: near neighbours diffuse more, and how much more is learned.
     u and x have separate matrices W. Scales and lengths are learned through their logarithms, so they stay positive.
 
-    Args:
-        joint: which channels of ``z`` are positions; without positions only the second factor remains.
-        width: width of the projections of u and of x each, all heads together.
-        heads, normalise, start: as for :class:`ScaledDot`.
+    Without positions only the second factor remains. ``width`` is that of the projections of u and of x each, all heads
+    together; ``heads`` and ``start`` are as for :class:`ScaledDot`.
     """
 
     def __init__(
@@ -69,12 +67,10 @@ class Gaussian(Paired):
     Symmetric scores with two learned lengths per head. The only diffusivity that measures positions in their metric.
 
     Args:
-        joint: which channels of ``z`` are positions.
         metric: :math:`d_C`; Euclidean by default. For another metric, u holds the logarithm of each point at the
             origin, so that any value of u is valid.
         heads: number of pairs of lengths; the weights of the heads are averaged.
         length: initial lengths of the first head; they double from each head to the next.
-        normalise: normaliser of the scores.
     """
 
     def __init__(
@@ -126,10 +122,6 @@ class Mixture(Diffusivity):
 
     MoNet's pseudo-coordinates are here the differences of positions. Each kernel has a centre, so unlike the weights of
     :class:`Gaussian` these can depend on the direction and need not decrease with the distance.
-
-    Args:
-        joint: which channels of ``z`` are positions.
-        kernels: number of Gaussians.
     """
 
     def __init__(self, joint: Joint, *, kernels: int, normalise: Normaliser | None = None) -> None:

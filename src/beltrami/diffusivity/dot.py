@@ -19,11 +19,9 @@ class ScaledDot(Paired):
     The only unbounded score: the most expressive one, and the first to overfit when labels are few.
 
     Args:
-        channels: width of ``z``.
         width: width of the projections, all heads together.
         heads: number of heads; their weights are averaged.
         d_k: divisor of the scores; the width of one head by default.
-        normalise: normaliser of the scores.
         start: initialisation of the projections.
     """
 
@@ -61,8 +59,7 @@ class _Normalised(Paired):
         self, channels: int, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
     ) -> None:
         super().__init__(normalise)
-        check_heads(width, heads, least=self.least_width)
-        self.project = Projection(channels, width, heads=heads, start=start)
+        self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         return self.pair(z).score(edges)
@@ -109,10 +106,7 @@ class ScalarCosine(Paired):
     :class:`Cosine` without projections: symmetric scores and only ``heads`` parameters, for graphs with few labels.
     :math:`\beta = 0` gives uniform weights.
 
-    Args:
-        heads: number of scalars :math:`\beta`; the weights of the heads are averaged.
-        sharpness: initial :math:`\beta` of the first head; it doubles from each head to the next.
-        normalise: normaliser of the scores.
+    ``sharpness`` is the initial :math:`\beta` of the first head; it doubles from each head to the next.
     """
 
     def __init__(self, *, heads: int = 1, sharpness: float = 1.0, normalise: Normaliser | None = None) -> None:
@@ -137,10 +131,8 @@ class Additive(Paired):
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle b, W z_i \rangle + \langle c, W z_j \rangle)
 
     The cheapest learned score: two numbers per node and head, added on the edges. Where the sum does not change sign,
-    all receivers rank their senders in the same order.
-
-    Args:
-        slope: slope of the LeakyReLU below zero; the other arguments are those of :class:`ScaledDot`.
+    all receivers rank their senders in the same order. ``slope`` is that of the LeakyReLU below zero; the other
+    arguments are those of :class:`ScaledDot`.
     """
 
     def __init__(

@@ -1,37 +1,36 @@
-"""The interfaces of a flow, the equation, and of its vector field on a graph."""
+"""The interfaces of a flow, the equation, and of its vector field on a graph; the learned scalars of a flow."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from torch import Tensor
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from beltrami.diffusivity import EdgeWeights
 from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges
 
 
-class VectorField(ABC):
-    """The right-hand side f(t, z) of dz/dt = f, bound to a graph and an initial state."""
+class BoundField(ABC):
+    """The right-hand side f(t, z) of dz/dt = f, bound to a graph and an initial state.
 
-    @property
-    @abstractmethod
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors besides z that adjoints differentiate by: parameters, and tensors computed when f was bound."""
+    Adjoints differentiate by z and by ``tensors``: parameters, and tensors computed when f was bound.
+    """
+
+    tensors: tuple[Tensor, ...]
 
     @abstractmethod
     def __call__(self, t: float, z: Tensor) -> Tensor:
         """Return f(t, z), (n, d) -> (n, d)."""
 
 
-class FunctionField(VectorField):
+class FunctionField(BoundField):
     """A vector field given by a function ``f(t, z)`` and the tensors that it depends on."""
 
     def __init__(self, f: Callable[[float, Tensor], Tensor], tensors: tuple[Tensor, ...]) -> None:
-        self.f, self._tensors = f, tensors
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self._tensors
+        self.f, self.tensors = f, tensors
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         return self.f(t, z)
@@ -45,5 +44,59 @@ class Flow(PrintedModule, ABC):
         self.diffusivity = diffusivity
 
     @abstractmethod
-    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> VectorField:
+    def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BoundField:
         """Return the vector field from the state ``z`` (n, d) on ``edges``; ``start`` is z(0), by default ``z``."""
+
+
+class Rate(PrintedModule):
+    r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`, initially ``start``."""
+
+    def __init__(self, start: float = 0.5) -> None:
+        super().__init__()
+        if not 0 < start < 1:
+            raise ValueError(f"Rate needs `start` strictly between 0 and 1; got {start}. For a rate of one, omit it.")
+        self.start = start
+        self.logit = nn.Parameter(torch.logit(torch.tensor(start)))
+
+    def forward(self) -> Tensor:
+        return torch.sigmoid(self.logit)
+
+
+class Source(PrintedModule):
+    r"""A learned source :math:`\beta z(0)`, initially with beta = ``start``; it counteracts oversmoothing."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        super().__init__()
+        self.start = start
+        self.beta = nn.Parameter(torch.tensor(float(start)))
+
+    def forward(self, z0: Tensor) -> Tensor:
+        return self.beta * z0
+
+
+class Attachment(PrintedModule):
+    r"""A learned attachment to the start, :math:`\lambda (z(0) - z)`, :math:`\lambda = \mathrm{softplus}(\theta)`.
+
+    Initially lambda = ``start``. Unlike a source, it is the gradient of an energy that is bounded below,
+    :math:`\tfrac\lambda2 \|z - z(0)\|^2`.
+    """
+
+    def __init__(self, start: float = 0.1) -> None:
+        super().__init__()
+        if not 0 < start < float("inf"):
+            raise ValueError(f"Attachment needs a positive, finite `start`; got {start}. For no attachment, omit it.")
+        self.start = start
+        self.theta = nn.Parameter(torch.tensor(start + math.log(-math.expm1(-start))))
+
+    def forward(self) -> Tensor:
+        return F.softplus(self.theta)
+
+
+def rate_and_source(rate: Rate | None, source: Source | None, z0: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Return alpha and beta z(0), or None for each that is absent."""
+    return None if rate is None else rate(), None if source is None else source(z0)
+
+
+def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
+    """Return the tensors that are not None."""
+    return tuple(tensor for tensor in tensors if tensor is not None)

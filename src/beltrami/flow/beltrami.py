@@ -6,21 +6,19 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity, Paired
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.scalars import Rate, Source, rate_and_source
+from beltrami.flow.base import BoundField, Flow, Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
 from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.scheme import LinearVectorField
 
 
-class LinearField(VectorField, LinearVectorField):
+class LinearField(BoundField, LinearVectorField):
     r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
 
     Nodes without a row in A do not move: as a ``LinearVectorField``, its matrix B is A with a one for each of them.
 
     Args:
         a: the weights of A on the edges, (m,).
-        edges: the graph.
         isolated: mask (n,) of the nodes that do not move, or None if all move; see ``Normaliser.isolated``.
         alpha: the rate, a scalar of at most one, or None for one.
         source: b (n, d), or None for zero.
@@ -44,10 +42,7 @@ class LinearField(VectorField, LinearVectorField):
         self.diagonal = None if alpha is None else alpha.clone()
         if self.isolated is not None:
             self.diagonal = 1 - self.isolated if alpha is None else alpha * (1 - self.isolated)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(tensor for tensor in (self.weights, self.diagonal, self.source) if tensor is not None)
+        self.tensors = present(self.weights, self.diagonal, self.source)
 
     def operator(self, z: Tensor) -> Tensor:
         r"""Return the linear part, :math:`\alpha (A - I) z`."""
@@ -66,21 +61,21 @@ class LinearField(VectorField, LinearVectorField):
         return dz if self.source is None else dz + self.source
 
 
-class BeltramiField(VectorField):
+class BeltramiField(BoundField):
     r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the current state."""
 
     def __init__(self, flow: "BeltramiFlow", edges: Edges, z0: Tensor) -> None:
         self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
         self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
         self.isolated = flow.diffusivity.normalise.isolated(edges)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        bound = tuple(tensor for tensor in (self.alpha, self.source) if tensor is not None)
-        return (*self.diffusivity.parameters(), *bound)
+        self.tensors = (*self.diffusivity.parameters(), *present(self.alpha, self.source))
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
-        average = _average(self.diffusivity, z, self.edges, self.storage)
+        pair = self.diffusivity.pair(z) if isinstance(self.diffusivity, Paired) else None
+        if pair is None:
+            average = aggregate(self.diffusivity(z, self.edges), z, self.edges)
+        else:  # scores, weights and sums in one pass
+            average = attend(pair, z, self.edges, normalise=self.diffusivity.normalise, storage=self.storage)
         dz = average - (z if self.isolated is None else torch.where(self.isolated[:, None], 0.0, z))
         if self.alpha is None:
             return dz if self.source is None else dz + self.source
@@ -95,12 +90,9 @@ class BeltramiFlow(Flow):
     Computed as :math:`\alpha (A(z) - I) z + \beta z(0)`: the same for weights that sum to one over rows, and the
     mass-conserving flow for weights that do over columns. Every evaluation computes all scores again.
 
-    Args:
-        diffusivity: the weights a.
-        rate: learned alpha, or None for one.
-        source: learned beta z(0), or None for zero.
-        storage: a shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along edges;
-            None for the dtype of the state. Sums keep their precision.
+    ``rate`` is a learned alpha, or None for one, and ``source`` a learned beta z(0), or None for zero. ``storage`` is a
+    shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along edges, or None for the
+    dtype of the state; sums keep their precision.
     """
 
     diffusivity: Diffusivity
@@ -140,11 +132,3 @@ class LinearFlow(Flow):
         a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
         isolated = normalise.isolated(edges)
         return LinearField(a, edges, isolated=isolated, alpha=alpha, source=source, norm=normalise.norm)
-
-
-def _average(diffusivity: Diffusivity, z: Tensor, edges: Edges, storage: torch.dtype | None) -> Tensor:
-    """Return A(z) z, in one pass where the score is a function of a dot product."""
-    pair = diffusivity.pair(z) if isinstance(diffusivity, Paired) else None
-    if pair is None:
-        return aggregate(diffusivity(z, edges), z, edges)
-    return attend(pair, z, edges, normalise=diffusivity.normalise, storage=storage)

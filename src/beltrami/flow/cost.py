@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from beltrami.flow.base import VectorField
+from beltrami.flow.base import BoundField
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Cost(ABC):
         if not self.weight >= 0:
             raise ValueError(f"{type(self).__name__} needs `weight` at least 0; got {self.weight}.")
 
-    @abstractmethod
     def sample(self, z0: Tensor, generator: torch.Generator | None) -> Tensor | None:
         """Return the random direction that stays fixed during one solve; None if the cost needs none."""
+        return None
 
     @abstractmethod
     def density(self, z: Tensor, dz: Tensor, direction: Tensor | None) -> Tensor:
@@ -36,9 +36,6 @@ class Cost(ABC):
 
 class Kinetic(Cost):
     r"""Kinetic energy :math:`\int_0^T \tfrac1d \|f(z(t))\|^2 dt`: prefers short, straight paths."""
-
-    def sample(self, z0: Tensor, generator: torch.Generator | None) -> None:
-        return None
 
     def density(self, z: Tensor, dz: Tensor, direction: Tensor | None) -> Tensor:
         return dz.square().mean(-1)
@@ -61,23 +58,19 @@ class JacobianNorm(Cost):
         return row.square().mean(-1)
 
 
-class Costed(VectorField):
+class Costed(BoundField):
     """A vector field with running costs, each one more channel of the state, integrated by the same scheme.
 
     The state is (n, d + c): z, then the costs of each node, which start at zero.
     """
 
     def __init__(
-        self, f: VectorField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None
+        self, f: BoundField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None
     ) -> None:
         if not costs:
             raise ValueError("Costed needs at least one cost; without any, solve the vector field itself.")
-        self.f, self.costs = f, tuple(costs)
+        self.f, self.costs, self.tensors = f, tuple(costs), f.tensors
         self.directions = tuple(cost.sample(z0, generator) for cost in self.costs)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self.f.tensors
 
     def join(self, z0: Tensor) -> Tensor:
         """Return the initial state: z with its costs at zero."""

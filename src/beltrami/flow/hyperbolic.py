@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity
-from beltrami.flow.base import Flow, FunctionField
-from beltrami.flow.scalars import Rate, Source, rate_and_source
+from beltrami.flow.base import Flow, FunctionField, Rate, Source, present, rate_and_source
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges, aggregate, collect, spread
 from beltrami.joint import Joint
@@ -30,11 +29,7 @@ class HyperbolicFlow(Flow):
     ball, but far out (hyperbolic distances above ten) the equation is stiff and needs short steps. Convert points of
     the ball by ``ball.log_origin(p)``.
 
-    Args:
-        diffusivity: the weights a, which should sum to one over rows.
-        joint: which channels of ``z`` are positions.
-        ball: the space of the positions.
-        rate, source: as for :class:`BeltramiFlow`.
+    The weights a should sum to one over rows; ``rate`` and ``source`` are as for :class:`BeltramiFlow`.
     """
 
     diffusivity: Diffusivity
@@ -60,20 +55,16 @@ class HyperbolicFlow(Flow):
 
         def dz_dt(t: float, z: Tensor) -> Tensor:
             u, x = self.joint.split(z)
-            a = self.diffusivity(z, edges)
+            a, p = self.diffusivity(z, edges), self.ball.exp_origin(u)
             dx = aggregate(a, x, edges) - anchored.to(z.dtype)[:, None] * x
-            dz = self.joint.join(self._du(a, u, edges), dx)
+            log = self.ball.log(spread(p, edges), spread(p, edges, senders=True))
+            velocity = collect(a[:, None] * log, edges)
+            du = derivative_of_log_origin(u, velocity, curvature=self.ball.curvature)
+            dz = self.joint.join(du, dx)
             dz = dz if alpha is None else alpha * dz
             return dz if source is None else dz + source
 
-        bound = tuple(tensor for tensor in (alpha, source) if tensor is not None)
-        return FunctionField(dz_dt, (*self.diffusivity.parameters(), *bound))
-
-    def _du(self, a: Tensor, u: Tensor, edges: Edges) -> Tensor:
-        p = self.ball.exp_origin(u)
-        log = self.ball.log(spread(p, edges), spread(p, edges, senders=True))
-        velocity = collect(a[:, None] * log, edges)
-        return derivative_of_log_origin(u, velocity, curvature=self.ball.curvature)
+        return FunctionField(dz_dt, (*self.diffusivity.parameters(), *present(alpha, source)))
 
 
 def derivative_of_log_origin(u: Tensor, v: Tensor, *, curvature: float) -> Tensor:

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from beltrami.diffusivity import Variational
-from beltrami.flow.base import Flow, VectorField
-from beltrami.flow.scalars import Attachment, Rate
+from beltrami.flow.base import Attachment, BoundField, Flow, Rate, present
 from beltrami.graph import Edges, collect, laplacian, spread
 from beltrami.scheme import Potential
 
@@ -27,7 +26,7 @@ def degree(edges: Edges, dtype: torch.dtype) -> Tensor:
     return 0.5 * both.masked_fill(both == 0, 2).to(dtype)
 
 
-class PolyakovField(VectorField, Potential):
+class PolyakovField(BoundField, Potential):
     """The vector field of :class:`PolyakovFlow` on a graph, with the energy that it decreases."""
 
     def __init__(self, flow: "PolyakovFlow", z: Tensor, edges: Edges, start: Tensor) -> None:
@@ -36,11 +35,7 @@ class PolyakovField(VectorField, Potential):
         self.alpha: Tensor | None = None if flow.rate is None else flow.rate()
         attachment: Tensor | None = None if flow.attachment is None else flow.attachment()
         self.attached = None if attachment is None else (attachment, start)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        rate = () if self.alpha is None else (self.alpha,)
-        return (*self.action.parameters(), *rate, *(self.attached or ()))
+        self.tensors = (*self.action.parameters(), *present(self.alpha), *(self.attached or ()))
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         a = self.inverse_mass * self.action(z, self.edges)
@@ -78,12 +73,9 @@ class PolyakovFlow(Flow):
     ``mass=degree`` the curvature of that form is at most :math:`4 \alpha`, so that explicit Euler steps of at most
     :math:`2 / (4 \alpha + \lambda)` do not raise the energy.
 
-    Args:
-        diffusivity: the action S with its diffusivity, such as ``PolyakovAction(PeronaMalik())``.
-        mass: mu, the mass of each node. ``unit_mass`` is the theorem's; with ``degree`` the constant family gives the
-            random walk, and hubs do not limit the step size.
-        rate: learned alpha, or None for one.
-        attachment: learned lambda, or None for zero.
+    ``diffusivity`` is the action S, such as ``PolyakovAction(PeronaMalik())``. ``mass`` is mu: ``unit_mass`` is the
+    theorem's; with ``degree`` the constant family gives the random walk, and hubs do not limit the step size. ``rate``
+    is a learned alpha, or None for one, and ``attachment`` a learned lambda, or None for zero.
     """
 
     diffusivity: Variational

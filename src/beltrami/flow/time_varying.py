@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from beltrami.diffusivity import EdgeWeights
 from beltrami.flow.base import Flow, FunctionField
 from beltrami.graph import Edges
+from beltrami.scheme.base import Time
 
-Time = float | Tensor
 ROUND_OFF = 1e-5  # tolerance as a share of an interval: times are sums of steps, on a GPU in single precision
 
 

@@ -22,7 +22,7 @@ class WrappedFlow(Flow):
 
 
 class _MixingFlow(WrappedFlow):
-    """A flow with a matrix W, (channels, channels), that starts as the identity, at which it is the wrapped flow."""
+    """A flow with a matrix W, (channels, channels), initially the identity, at which it is the wrapped flow."""
 
     def __init__(self, flow: Flow, channels: int) -> None:
         super().__init__(flow)

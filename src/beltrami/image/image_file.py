@@ -29,11 +29,8 @@ GAP = 8  # white pixels between the panels of a comparison
 class Picture:
     """An image with the properties needed to save it as it was read.
 
-    Args:
-        x: colours from 0 to 1 (c, h, w), one channel or three.
-        opacity: the alpha channel as it was read (h, w), never changed; None for none.
-        bits: 8 or 16 per sample.
-        metadata: colour profile, EXIF and resolution, in Pillow's form.
+    ``x`` are colours from 0 to 1 (c, h, w), one channel or three; ``opacity`` is the alpha channel (h, w), never
+    changed; ``metadata`` are colour profile, EXIF and resolution, in Pillow's form.
     """
 
     x: Tensor
@@ -163,11 +160,9 @@ def _read_tiff(content: bytes) -> NDArray[Any]:
             wanted = pages == 1 and dtype in (np.uint8, np.uint16) and kind in ("MINISBLACK", "RGB")
             pixels = page.asarray() if wanted else np.empty(0)
     except Exception as error:  # tifffile raises many types on damaged files
-        if "imagecodecs" in str(error):
-            raise DataError(
-                "its compression needs imagecodecs: pip install imagecodecs, or save it without."
-            ) from error
-        raise DataError("it is not an image, or it is damaged.") from error
+        codec = "its compression needs imagecodecs: pip install imagecodecs, or save it without."
+        missing = "imagecodecs" in str(error)
+        raise DataError(codec if missing else "it is not an image, or it is damaged.") from error
     if pages != 1:
         raise DataError(f"it has {pages} pages; save the one you want by itself.")
     if not wanted:

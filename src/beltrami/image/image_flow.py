@@ -20,9 +20,8 @@ class PixelDiffusion:
     A graph flow, eq. (7), on the grid. It conserves :math:`\sum_i \mu_i x_i`. The image stays within its extremes
     after an implicit step of any length and after an explicit step of at most :math:`1 / \mathrm{rate}`.
 
-    Args:
-        weights: for each offset to a neighbour, the weights w of these pairs, shaped as in ``pixel_pairs``.
-        mass: mu (h, w), positive.
+    ``weights`` are, for each offset to a neighbour, the weights w of these pairs, shaped as in ``pixel_pairs``;
+    ``mass`` is mu (h, w), positive.
     """
 
     weights: tuple[tuple[Offset, Tensor], ...]
@@ -159,11 +158,8 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
     normalises only the first exponential, with the exponent 1 of the plane, eq. (5). At ``alpha`` 0 it is the
     Gaussian filter of :math:`\sigma = \sqrt{2t}`, its kernel cut off at the border.
 
-    Args:
-        x: the image (c, h, w); the result has the same shape.
-        time: t; the Gaussian in the plane has :math:`\sigma = \sqrt{2t}`.
-        alpha: the Gaussian of features has :math:`\sigma = \sqrt{2t} / \alpha`.
-        radius: half the window, in pixels; four :math:`\sigma` by default.
+    ``radius`` is half the window, in pixels; by default four :math:`\sigma = \sqrt{2t}` of the Gaussian in the plane.
+    ``x`` (c, h, w) -> (c, h, w).
     """
     check_image(x)
     if not (time > 0.0 and alpha >= 0.0):

@@ -58,10 +58,8 @@ class PixelGraph:
     With ``z = pixels.nodes(x)``, ``LinearFlow(Gaussian(pixels.joint)).bind(z, pixels.edges)`` is eq. (7) with the
     bilateral kernel of eq. (6) as its diffusivity.
 
-    Args:
-        edges: both directions of every pair of neighbours.
-        shape: channels, height and width of the image.
-        alpha: scale of the features relative to positions in pixels; positive.
+    ``edges`` has both directions of every pair of neighbours, and ``shape`` is (channels, height, width). ``alpha`` is
+    positive.
     """
 
     edges: Edges
@@ -91,8 +89,7 @@ class PixelGraph:
         if tuple(x.shape) != self.shape:
             raise ValueError(f"this graph is of images {self.shape}; got {tuple(x.shape)}: build another.")
         _, h, w = self.shape
-        rows, columns = torch.arange(h, device=x.device), torch.arange(w, device=x.device)
-        u = torch.cartesian_prod(rows, columns).to(x.dtype)
+        u = torch.cartesian_prod(torch.arange(h, device=x.device), torch.arange(w, device=x.device)).to(x.dtype)
         return torch.cat((u, self.alpha * x.flatten(1).t()), dim=1)
 
     def image(self, z: Tensor) -> Tensor:

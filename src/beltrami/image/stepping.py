@@ -14,11 +14,8 @@ from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 class Stepping(ABC):
     """How the linear flow of a frozen metric is solved, and for how long the metric is frozen.
 
-    To evolve an image without freezing its metric, solve the flow itself:
+    The metric is frozen for a time ``hold``. To evolve an image without freezing its metric, solve the flow itself:
     ``solve(flow, x, [0, time], Scheme(RK4(), ConstantSteps(0.2)))``.
-
-    Args:
-        hold: the time for which the metric is frozen.
     """
 
     hold: float = 1.0
@@ -43,9 +40,7 @@ class Explicit(Stepping):
 class Implicit(Stepping):
     """One implicit Euler step for each metric: stable and within the extremes for any length, first order in ``hold``.
 
-    Args:
-        hold: the time for which the metric is frozen.
-        rtol: relative tolerance of the linear solver.
+    ``rtol`` is the relative tolerance of the linear solver.
     """
 
     rtol: float = 1e-4

@@ -47,10 +47,8 @@ class Surface:
     Squared derivatives are means of squared one-sided differences, products are those of central differences; so the
     determinant is never below one. Differences across the border are zero.
 
-    Args:
-        alpha: height of the surface per grey value; 0 is the flat plane. Edges much higher than :math:`1 / \alpha`
-            are kept.
-        patch: k, odd; 1 for no patches.
+    ``alpha`` is the height of the surface per grey value: 0 is the flat plane, and edges much higher than
+    :math:`1 / \alpha` are kept. ``patch`` is k, odd; 1 for no patches.
     """
 
     alpha: float

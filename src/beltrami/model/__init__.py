@@ -6,15 +6,5 @@ from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution, Segment, Trajectory
 
-__all__ = [
-    "BLEND",
-    "Classifier",
-    "Inputs",
-    "Output",
-    "Encoder",
-    "Decoder",
-    "Dropout",
-    "Evolution",
-    "Trajectory",
-    "Segment",
-]
+__all__ = ["BLEND", "Classifier", "Inputs", "Output", "Encoder", "Decoder", "Dropout"]
+__all__ += ["Evolution", "Trajectory", "Segment"]

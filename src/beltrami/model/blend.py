@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.flow import Cost
-from beltrami.graph import Edges
-from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
-from beltrami.model.coder import Decoder, Encoder, Matrix
+from beltrami.model.classifier import Classifier, Inputs, Output
+from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.dropout import Dropout
 from beltrami.model.evolution import Evolution
 
@@ -28,9 +27,7 @@ class BLEND(Classifier):
         node_dropout: share of nodes whose features are set to zero in training, the others scaled up, so that these
             nodes are predicted from their neighbours.
 
-    Shapes:
-        ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
-        sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
+    Shapes: as for :class:`Classifier`.
     """
 
     def __init__(
@@ -47,14 +44,8 @@ class BLEND(Classifier):
         self.psi, self.phi, self.evolution, self.xi = psi, phi, evolution, xi
         self.node_dropout = Dropout(node_dropout, rows=True)
         self.norm = nn.BatchNorm1d(xi.linear.in_features) if batch_norm else None
-
-    @property
-    def num_classes(self) -> int:
-        return self.xi.linear.out_features
-
-    @property
-    def time(self) -> float:
-        return self.evolution.time
+        self.features, self.positions = psi.linear.in_features, 0 if phi is None else phi.linear.in_features
+        self.num_classes, self.time = xi.linear.out_features, evolution.time
 
     @property
     def synchronises(self) -> bool:
@@ -68,18 +59,6 @@ class BLEND(Classifier):
     @property
     def costs(self) -> Sequence[Cost]:
         return self.evolution.costs
-
-    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
-        x = checked_matrix(x, "x", columns=self.psi.linear.in_features)
-        n = x.shape[0]
-        edges = checked_edges(edge_index, num_nodes=n)
-        if self.phi is None and pos is not None:
-            raise ValueError("this model has no position encoder phi: leave `pos` out, or build it with `phi`.")
-        if self.phi is not None and pos is None:
-            raise ValueError("this model has a position encoder phi: pass `pos`, or build it without `phi`.")
-        if self.phi is not None and pos is not None:
-            pos = checked_matrix(pos, "pos", rows=n, columns=self.phi.linear.in_features)
-        return Inputs(x, edges, pos)
 
     def run(self, inputs: Inputs) -> Output:
         evolved = self.evolution.evolve(self.encode(inputs), inputs.edges)

@@ -40,23 +40,21 @@ class Output:
 class Classifier(nn.Module, ABC):
     """A model that maps the features of all nodes, a graph and positions to class scores of every node.
 
+    ``features`` and ``positions`` are the widths of its inputs, 0 for a model without positions; ``time`` is the
+    terminal time T, 0 for a model without time.
+
     Shapes:
         ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
         sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
+    features: int
+    positions: int
+    num_classes: int
+    time: float
+
     def forward(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Tensor:
         return self.run(self.prepare(x, edge_index, pos)).logits
-
-    @property
-    @abstractmethod
-    def num_classes(self) -> int:
-        """The number of classes."""
-
-    @property
-    @abstractmethod
-    def time(self) -> float:
-        """The terminal time T; 0 for a model without time."""
 
     @property
     @abstractmethod
@@ -64,18 +62,33 @@ class Classifier(nn.Module, ABC):
         """Whether a training step synchronises with the device; if not, it can be captured in a CUDA graph."""
 
     @property
-    @abstractmethod
     def costs(self) -> Sequence[Cost]:
         """The running costs of a training step; empty for none."""
+        return ()
 
     @property
     def rewires(self) -> bool:
         """Whether the graph depends on the model's state, so that stacked models cannot share it."""
         return False
 
-    @abstractmethod
     def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
         """Check and convert the inputs; do it once before a loop over :meth:`run`."""
+        x = _checked_matrix(x, "x", columns=self.features)
+        n = x.shape[0]
+        edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=n)
+        if edges.num_nodes != n:
+            raise ValueError(f"`x` has {n} rows where the graph has {edges.num_nodes} nodes.")
+        if pos is None and self.positions:
+            raise ValueError(f"this model takes {self.positions} positions: pass `pos`, or build it without positions.")
+        if pos is not None and not self.positions:
+            raise ValueError("this model takes no positions: leave `pos` out, or build it with positions.")
+        if pos is not None:
+            pos = _checked_matrix(pos, "pos", rows=n, columns=self.positions)
+        return self.arrange(Inputs(x, edges, pos))
+
+    def arrange(self, inputs: Inputs) -> Inputs:
+        """Return checked inputs in the form that :meth:`run` expects."""
+        return inputs
 
     @abstractmethod
     def run(self, inputs: Inputs) -> Output:
@@ -83,17 +96,14 @@ class Classifier(nn.Module, ABC):
 
     @abstractmethod
     def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
-        """Return the class scores at each of the times ``ts``, increasing from 0, (len(ts), n, classes).
+        """Return the class scores at times ``ts``, increasing from 0, (len(ts), n, classes); ``nodes`` selects some."""
 
-        ``nodes``, a mask or an index, restricts the scores to some nodes.
-        """
-
-    @abstractmethod
     def attention_spread(self, inputs: Inputs) -> float:
         """Return the standard deviation of the learned edge weights relative to uniform ones; 0 if none are learned."""
+        return 0.0
 
 
-def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
+def _checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
     """Return an input of a model after checking shape and values; sparse tensors become ``SparseMatrix``."""
     if isinstance(x, SparseMatrix):
         expected = (x.shape[0] if rows is None else rows, columns)
@@ -104,11 +114,3 @@ def checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = Non
         return x
     check_matrix(x, name=name, rows=rows, columns=columns)
     return x if x.layout == torch.strided else SparseMatrix.of(x)
-
-
-def checked_edges(edge_index: Tensor | Edges, *, num_nodes: int) -> Edges:
-    """Return the graph of a model whose features have ``num_nodes`` rows."""
-    edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=num_nodes)
-    if edges.num_nodes != num_nodes:
-        raise ValueError(f"`x` has {num_nodes} rows where the graph has {edges.num_nodes} nodes.")
-    return edges

@@ -16,8 +16,6 @@ class Encoder(nn.Module):
     """phi or psi: dropout, then a linear map, or two with a hidden layer. Sparse inputs stay sparse.
 
     Args:
-        channels: width of the input.
-        out_channels: width of the output.
         dropout: share of the entries of the input, and of the hidden layer, dropped in training.
         hidden: width of a hidden layer with ReLU; None for no hidden layer.
         bias: whether the first linear map has a bias.
@@ -48,16 +46,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """xi: ReLU, dropout, then a linear map to class scores.
-
-    Args:
-        channels: width of the flow's state.
-        num_classes: number of classes.
-        dropout: share of the state's entries dropped in training.
-
-    Shapes:
-        (..., n, channels) -> (..., n, num_classes).
-    """
+    """xi: ReLU, dropout in training, then a linear map to class scores; (..., n, channels) -> (..., n, num_classes)."""
 
     def __init__(self, channels: int, num_classes: int, *, dropout: float = 0.0) -> None:
         super().__init__()

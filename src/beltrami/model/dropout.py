@@ -16,15 +16,7 @@ FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a low-bias 32-b
 
 
 class Dropout(nn.Module):
-    """Set each entry to zero with probability ``p`` in training, and scale up the others.
-
-    Args:
-        p: in [0, 1).
-        rows: drop whole rows instead of entries.
-
-    Shapes:
-        (...) -> (...).
-    """
+    """Set entries, or whole rows if ``rows``, to zero with probability ``p`` in training, and scale up the others."""
 
     seed: Tensor
     calls: Tensor

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from beltrami.flow import Cost, Costed, Flow
 from beltrami.graph import Edges
-from beltrami.scheme import Solution, Stats, TimeStepping, solve
+from beltrami.scheme import Stats, TimeStepping, solve
 from beltrami.stencil import Keep, Stencil
 
 ROUND_OFF = 1e-9  # relative: a shorter last segment is merged into the one before
@@ -26,14 +26,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """The solution of an evolution.
-
-    Args:
-        ys: the states at the requested times, (len(ts), n, d).
-        cost: the running costs, a scalar; zero without any.
-        segments: the graphs used, in order; one without remeshing.
-        solves: the statistics of each segment's solve.
-    """
+    """The states at the requested times (len(ts), n, d), the running cost (zero without any), and for each segment its
+    graph and the statistics of its solve."""
 
     ys: Tensor
     cost: Tensor
@@ -44,11 +38,6 @@ class Trajectory:
     def z(self) -> Tensor:
         """The last state, (n, d)."""
         return self.ys[-1]
-
-    @property
-    def stats(self) -> Stats:
-        """The statistics of all solves together; backward counts are included once ``backward`` has run."""
-        return Stats.total(self.solves)
 
 
 class Evolution(nn.Module):
@@ -90,8 +79,8 @@ class Evolution(nn.Module):
         self.costs = tuple(costs)
 
     def extra_repr(self) -> str:
+        times = f"time={self.time!r}" + ("" if self.remesh is None else f", remesh={self.remesh!r}")
         costs = [f"costs={self.costs!r}"] if self.costs else []
-        times = f"time={self.time!r}, remesh={self.remesh!r}"
         return "\n".join([f"stencil={self.stencil!r}", f"scheme={self.scheme!r}", times, *costs])
 
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
@@ -105,43 +94,27 @@ class Evolution(nn.Module):
         """Return the states at ``ts``, which increase from the starting time."""
         return self._run(z, edges, tuple(ts), ())
 
-    @torch.no_grad()
-    def weights(self, z: Tensor, edges: Edges) -> tuple[Tensor, Edges]:
-        """Return the diffusivities a at the state ``z``, (m,), and the stencil's edges."""
-        mesh = self.stencil(z, edges)
-        return self.flow.diffusivity(z, mesh), mesh
-
     def _run(self, z: Tensor, edges: Edges, ts: tuple[float, ...], costs: Sequence[Cost]) -> Trajectory:
         start, scheme, cost = z, self.scheme, z.new_zeros(())
         ys, segments, solves = [z[None]], [], []
         for t0, t1 in self._intervals(ts):
             mesh = self.stencil(z, edges)
-            inner = tuple(t for t in ts if t0 < t < t1)
-            solution, segment_cost = self._solve(z, mesh, (t0, *inner, t1), scheme, costs, start)
-            z, cost = solution.ys[-1], cost + segment_cost
-            ys.append(solution.ys[1:] if t1 in ts else solution.ys[1:-1])
+            f, times = self.flow.bind(z, mesh, start=start), (t0, *(t for t in ts if t0 < t < t1), t1)
+            if costs:
+                costed = Costed(f, costs, z)
+                solution = solve(costed, costed.join(z), times, scheme, costed.tensors)
+                along, running = costed.split(solution.ys)
+                cost = cost + running[-1]
+            else:
+                solution = solve(f, z, times, scheme, f.tensors)
+                along = solution.ys
+            z = along[-1]
+            ys.append(along[1:] if t1 in ts else along[1:-1])
             segments.append(Segment(t0, t1, mesh))
             solves.append(solution.stats)
             scheme = scheme.resume(solution.stats)
-        along = solution.ys if len(segments) == 1 else torch.cat(ys)  # without a copy where one segment has them all
-        return Trajectory(along, cost, tuple(segments), tuple(solves))
-
-    def _solve(
-        self,
-        z: Tensor,
-        mesh: Edges,
-        ts: tuple[float, ...],
-        scheme: TimeStepping,
-        costs: Sequence[Cost],
-        start: Tensor,
-    ) -> tuple[Solution, Tensor]:
-        f = self.flow.bind(z, mesh, start=start)
-        if not costs:
-            return solve(f, z, ts, scheme, f.tensors), z.new_zeros(())
-        costed = Costed(f, costs, z)
-        solution = solve(costed, costed.join(z), ts, scheme, costed.tensors)
-        ys, running = costed.split(solution.ys)
-        return Solution(ys, solution.stats), running[-1]
+        states = along if len(segments) == 1 else torch.cat(ys)  # without a copy where one segment has them all
+        return Trajectory(states, cost, tuple(segments), tuple(solves))
 
     def _intervals(self, ts: tuple[float, ...]) -> Iterator[tuple[float, float]]:
         """Yield the segments from the first to the last of ``ts``, each ``remesh`` long except perhaps the last."""

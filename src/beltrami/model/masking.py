@@ -40,12 +40,9 @@ def _mask(x, seed, calls, out, each, count, width, threshold, scale, rest, SHARE
 
 
 def masked(x: Tensor, seed: Tensor, calls: Tensor, *, threshold: int, scale: float, width: int) -> Tensor:
-    """Return ``x`` times ``scale`` where the hash of index and key is at least ``threshold``, else zero.
+    """Return ``x`` (...) times ``scale`` where the hash of index and key is at least ``threshold``, else zero.
 
-    ``width`` consecutive entries share an index.
-
-    Shapes:
-        ``x`` (...), ``seed`` and ``calls`` () -> (...).
+    ``width`` consecutive entries share an index; ``seed`` and ``calls`` are scalars.
     """
     out: Tensor = _Masked.apply(x[None], seed[None], calls.clone()[None], threshold, scale, width)
     return out.squeeze(0)
@@ -82,12 +79,7 @@ class _Masked(Function):
 
     @staticmethod
     def vmap(
-        info: Any,
-        in_dims: tuple[int | None, ...],
-        x: Tensor,
-        seed: Tensor,
-        calls: Tensor,
-        *settings: float,
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, seed: Tensor, calls: Tensor, *settings: float
     ) -> tuple[Tensor, int]:
         """Stack the batch, of one model each, as models."""
         x = x if in_dims[0] is None else x.movedim(in_dims[0], 0).squeeze(1)

@@ -51,8 +51,10 @@ def reporter(progress: Progress | None, task: str, total: int) -> Callable[[int]
     return report
 
 
-def generator_on(device: torch.device, generator: torch.Generator) -> torch.Generator:
+def generator_on(device: torch.device, generator: torch.Generator | None, *, needed_by: str) -> torch.Generator:
     """Return the generator if it is on the device, else a new one on the device, seeded from its next number."""
+    if generator is None:
+        raise ValueError(f"{needed_by} is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
     if generator.device == device:
         return generator
     seed = torch.randint(2**62, (1,), generator=generator, device=generator.device)

@@ -25,24 +25,18 @@ EPSILON = 1e-10  # added to Adagrad's sums of squares, so that rows without grad
 class DeepWalk(Encoding):
     r"""Positions whose inner products predict which nodes meet on random walks: skip-gram with negative sampling.
 
-    Every node starts ``walks_per_node`` walks in an epoch. Nodes of one window attract each other, and are repelled by
-    noise nodes drawn with probability proportional to :math:`d_i^{3/4}` (objective: :class:`SkipGram`). Dense and
+    Every node starts ``walks_per_node`` new walks in an epoch. Nodes of one window attract each other, and are repelled
+    by noise nodes drawn with probability proportional to :math:`d_i^{3/4}` (objective: :class:`SkipGram`). Dense and
     low-dimensional, for graphs too large to learn from the rows of :class:`PPR`. p = q = 1 is DeepWalk, as in the
     paper; other values are node2vec (:class:`Walker`). The position of a node without edges is the origin.
 
     Args:
-        channels: width of the positions, d'.
-        walk_length: number of nodes in a walk.
         context: number of nodes in a window: pairs are at most ``context - 1`` steps apart.
-        walks_per_node: number of walks that start at each node in an epoch.
-        p: return parameter of the walks.
-        q: in-out parameter of the walks.
+        p, q: return and in-out parameter of the walks.
         negatives: noise pairs for each pair of a window.
-        epochs: number of epochs; each samples new walks.
         rate: initial learning rate; it decreases linearly to zero.
         tuned: choose the walk length from 40, 60, 80, 100, 120 by link prediction on a tenth of the edges held out,
             as the paper does, then train on the whole graph; ``walk_length`` is ignored.
-        progress: receives the number of walks learned from.
 
     Shapes:
         -> (n, channels). The same generator gives the same positions on the same kind of device.
@@ -69,9 +63,7 @@ class DeepWalk(Encoding):
             raise ValueError(f"DeepWalk needs `context` from 2 to the walk length, {shortest}; got {self.context}.")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
-        if generator is None:
-            raise ValueError("DeepWalk is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
-        local = generator_on(edges.device, generator)
+        local = generator_on(edges.device, generator, needed_by="DeepWalk")
         length = self._choose_length(edges, local) if self.tuned else self.walk_length
         return self._learn(edges, length, local, task="DeepWalk")
 
@@ -134,9 +126,7 @@ class SkipGram:
         repel = torch.bmm(x, y.mT).sigmoid_().mul_(noise_weight)
         of_walks = torch.baddbmm(torch.bmm(repel, y), attract, x).flatten(0, 1)
         of_noise = torch.bmm(repel.mT, x).flatten(0, 1)
-        self._descend(torch.cat((walks.flatten(), noise.flatten())), torch.cat((of_walks, of_noise)), rate=rate)
-
-    def _descend(self, nodes: Tensor, gradient: Tensor, *, rate: float) -> None:
+        nodes, gradient = torch.cat((walks.flatten(), noise.flatten())), torch.cat((of_walks, of_noise))
         rows, total = _sum_by(nodes, gradient)
         squares = self._squares[rows] + total.square().mean(1, keepdim=True)
         self._squares[rows] = squares

@@ -21,15 +21,9 @@ class PPR(Encoding):
 
     S is the symmetrically normalised adjacency matrix with self-loops; columns are scaled to sum to one, as published.
     The positions have width n and depend on the whole graph. Above 32,768 nodes the largest entries are found by the
-    push algorithm in time O(n), where about one in a hundred may differ.
-
-    Args:
-        restart: restart probability :math:`\rho = 1 - \beta`.
-        top: number of entries kept in each row; None keeps all, which needs O(n^2) memory.
-        progress: receives the number of columns solved.
-
-    Shapes:
-        -> sparse (n, n); dense if ``top`` is None.
+    push algorithm in time O(n), where about one in a hundred may differ. ``restart`` is :math:`\rho = 1 - \beta`;
+    ``top`` is the number of entries kept in each row, or None for all, which needs O(n^2) memory. -> sparse (n, n),
+    dense if ``top`` is None.
     """
 
     restart: float = 0.05
@@ -39,7 +33,8 @@ class PPR(Encoding):
     def __post_init__(self) -> None:
         if not 0 < self.restart < 1:
             raise ValueError(f"PPR needs `restart` between 0 and 1; got {self.restart}.")
-        _check_top(self)
+        if self.top is not None:
+            check_counts(self, "top")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="PPR")
@@ -54,11 +49,8 @@ class Heat(Encoding):
     r"""Heat kernel: :math:`U = e^{-t (I - S)}`, the largest entries of each row.
 
     S and the scaling of columns are those of :class:`PPR`. The lengths of walks are Poisson distributed with mean t,
-    those of PageRank geometrically: the heat kernel resolves one distance, PageRank all of them.
-
-    Args:
-        time: diffusion time t.
-        top, progress: as for :class:`PPR`.
+    those of PageRank geometrically: the heat kernel resolves one distance, PageRank all of them. ``top`` is as
+    for :class:`PPR`.
     """
 
     time: float
@@ -67,7 +59,8 @@ class Heat(Encoding):
 
     def __post_init__(self) -> None:
         check_positive(self, "time")
-        _check_top(self)
+        if self.top is not None:
+            check_counts(self, "top")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="Heat")
@@ -90,8 +83,3 @@ def _with_column_sums_one(rows: Tensor) -> Tensor:
     total = rows.values().new_zeros(rows.shape[1]).index_add(0, column, rows.values())
     values = rows.values() / total[column]
     return torch.sparse_coo_tensor(rows.indices(), values, rows.shape, check_invariants=False).coalesce()
-
-
-def _check_top(encoding: PPR | Heat) -> None:
-    if encoding.top is not None:
-        check_counts(encoding, "top")

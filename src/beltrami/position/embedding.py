@@ -33,14 +33,11 @@ class Hyperbolic(Encoding):
     The defaults are for citation graphs; to reconstruct a tree, use more epochs, more negatives and a larger rate.
 
     Args:
-        channels: dimension of the ball, d'.
-        epochs: passes over the edges.
         negatives: sampled non-neighbours for each edge.
         rate: initial learning rate :math:`\eta`; it decreases to zero.
         burn_in: number of first epochs at a tenth of the rate.
         batch: edges in a step.
         metric: metric of the space; another one than that of the Poincaré ball serves comparisons.
-        progress: receives the number of epochs done.
 
     Shapes:
         -> (n, channels). Deterministic on a CPU; on a GPU the order of summation varies.
@@ -64,9 +61,7 @@ class Hyperbolic(Encoding):
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         """Return the points of a graph, ignoring self-loops."""
-        if generator is None:
-            raise ValueError("Hyperbolic is random: pass a `generator`, such as torch.Generator().manual_seed(0).")
-        edges, generator = _without_loops(edges), generator_on(edges.device, generator)
+        edges, generator = _without_loops(edges), generator_on(edges.device, generator, needed_by="Hyperbolic")
         u = self._start(edges, generator)
         report = reporter(self.progress, "Hyperbolic", self.epochs)
         for epoch in range(self.epochs if edges.num_edges else 0):

@@ -14,15 +14,8 @@ def held_out(edges: Edges, *, share: float, generator: torch.Generator) -> tuple
     """Hold out a share of the undirected edges, both directions of each, and draw as many pairs that are no edges.
 
     Non-edges are pairs of two nodes that the whole graph joins in neither direction, drawn uniformly, none twice.
-    Self-loops are never held out. The training graph may be disconnected, and a node may lose all its edges.
-
-    Args:
-        edges: a graph; {i, j} is an edge if either direction is in it.
-        share: share of the undirected edges, between 0 and 1; their number is rounded.
-        generator: the only source of randomness.
-
-    Returns:
-        The training graph, the held-out edges (2, k) and the non-edges (2, k).
+    Self-loops are never held out. The training graph may be disconnected, and a node may lose all its edges. Return the
+    training graph, the held-out edges (2, k) and the non-edges (2, k).
     """
     if not 0 < share < 1:
         raise ValueError(f"`share` must lie between 0 and 1; got {share}.")

@@ -83,7 +83,7 @@ class Walker:
             raise ValueError(f"`starts` must be node numbers (w,); got {starts.dtype} of shape {tuple(starts.shape)}.")
         if len(starts) and not 0 <= int(starts.min()) <= int(starts.max()) < self.edges.num_nodes:
             raise ValueError(f"`starts` must name nodes from 0 to {self.edges.num_nodes - 1}; one lies outside.")
-        generator = generator_on(self.edges.device, generator)
+        generator = generator_on(self.edges.device, generator, needed_by="Walker")
         walk = [starts.to(self.edges.device).long()]
         if not self.edges.num_edges:
             return walk[0][:, None].repeat(1, length)

@@ -1,9 +1,8 @@
 """Stencils: the graph that a flow is discretised on."""
 
-from beltrami.stencil.base import Fixed, Stencil
+from beltrami.stencil.base import Complete, Fixed, Isolated, Keep, Loops, Stencil, Symmetric, Unweighted
 from beltrami.stencil.combine import AddEdges, Chain, Charted, TrainingOnly
 from beltrami.stencil.digl import Threshold, TopK
-from beltrami.stencil.fixed import Complete, Isolated, Keep, Loops, Symmetric, Unweighted
 from beltrami.stencil.neighbours import KNN, Radius
 from beltrami.stencil.weighting import FeatureSimilarity, KeepStrongest, tf_idf
 

@@ -1,8 +1,10 @@
-"""The interface of a stencil: which edges the flow is discretised on."""
+"""The interface of a stencil, which edges the flow is discretised on, and stencils that do not depend on the state."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
 from beltrami.graph import Edges
@@ -44,3 +46,79 @@ class Fixed(Stencil):
 
 
 _REWIRED: WeakKeyDictionary[Edges, dict[Fixed, Edges | None]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Keep(Stencil):
+    """The input graph unchanged, E' = E."""
+
+    @property
+    def synchronises(self) -> bool:
+        return False
+
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        return edges
+
+
+@dataclass(frozen=True)
+class Loops(Fixed):
+    """The input graph with a self-loop on every node.
+
+    A loop contributes nothing to z_j - z_i but counts in the normalisation by its ``weight``: each node keeps a share
+    of itself, and the flow is slower by that share. Edges of an unweighted graph have weight one.
+    """
+
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.weight > 0:
+            raise ValueError(f"Loops needs a positive `weight`; got {self.weight}. For no loops, use `Keep()`.")
+
+    def rewire(self, edges: Edges) -> Edges:
+        return edges.with_loops(self.weight)
+
+
+@dataclass(frozen=True)
+class Complete(Fixed):
+    """All ordered pairs of different nodes, n (n - 1) edges: the graph of a Transformer without loops.
+
+    For sets, and for graphs of a few thousand nodes.
+    """
+
+    def rewire(self, edges: Edges) -> Edges:
+        nodes = torch.arange(edges.num_nodes, device=edges.device)
+        j, i = torch.cartesian_prod(nodes, nodes).T if edges.num_nodes > 1 else nodes.new_zeros(2, 0)
+        return Edges.build(torch.stack((j, i))[:, j != i], num_nodes=edges.num_nodes)
+
+
+@dataclass(frozen=True)
+class Isolated(Fixed):
+    """No edges, so that no node moves: the baseline that shows the effect of a graph."""
+
+    def rewire(self, edges: Edges) -> Edges:
+        return Edges.build(edges.edge_index[:, :0], num_nodes=edges.num_nodes)
+
+
+@dataclass(frozen=True)
+class Symmetric(Fixed):
+    """Every edge in both directions, without duplicates: ``Chain(KNN(8), Symmetric())``.
+
+    An edge has the largest of the weights of its duplicates and of its reverse.
+    """
+
+    def rewire(self, edges: Edges) -> Edges:
+        n = edges.num_nodes
+        keys, place = torch.cat((edges.j * n + edges.i, edges.i * n + edges.j)).unique(return_inverse=True)
+        weight = None
+        if edges.weight is not None:
+            both = edges.weight.repeat(2)
+            weight = both.new_zeros(len(keys)).scatter_reduce(0, place, both, "amax")
+        return Edges.build(torch.stack((keys // n, keys % n)), num_nodes=n, weight=weight)
+
+
+@dataclass(frozen=True)
+class Unweighted(Fixed):
+    """The same edges without weights: ``Chain(TopK(64), Unweighted())``."""
+
+    def rewire(self, edges: Edges) -> Edges:
+        return edges if edges.weight is None else Edges.build(edges.edge_index, num_nodes=edges.num_nodes)

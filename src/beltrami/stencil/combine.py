@@ -65,7 +65,6 @@ class Charted(Stencil):
 
     A flow in the Poincaré ball stores positions as logarithms at the origin, but distances are between the points:
     ``Charted(KNN(8, metric=ball), lambda z: ball.exp_origin(z[:, joint.u]))``.
-
     """
 
     stencil: Stencil

@@ -1,8 +1,9 @@
 r"""DIGL: graph diffusion as rewiring (Klicpera et al. 2019).
 
 The kernel is personalised PageRank, eq. (12), of the graph with self-loops, :math:`K = \rho (I - (1 - \rho) S)^{-1}`
-with :math:`S = D^{-1/2} A D^{-1/2}`. Its values become the weights of the edges: a diffusivity multiplies them by its
-own scores, and ``RandomWalk`` diffuses by K as DIGL does. ``Chain(TopK(k), Unweighted())`` drops the values.
+with :math:`S = D^{-1/2} A D^{-1/2}` and the ``restart`` probability :math:`\rho`. Its values become the weights of the
+edges: a diffusivity multiplies them by its own scores, and ``RandomWalk`` diffuses by K as DIGL does. ``Chain(TopK(k),
+Unweighted())`` drops the values.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -27,11 +28,7 @@ class TopK(Fixed):
     The diagonal entry, usually the largest, is one of the k, as in DIGL, and becomes a self-loop. The reverse of an
     edge may be missing; ``Chain(TopK(k), Symmetric())`` adds it with the same weight. Exact up to 4096 nodes; for
     larger graphs by the push algorithm in time O(n), where about one entry in a hundred may differ. Push is faster
-    where numba is installed (``beltrami[fast]``).
-
-    Args:
-        k: entries in each row; fewer where a component is smaller.
-        restart: restart probability :math:`\rho`.
+    where numba is installed (``beltrami[fast]``). Rows have fewer than k entries where a component is smaller.
     """
 
     k: int
@@ -41,7 +38,8 @@ class TopK(Fixed):
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ValueError(f"TopK needs `k` at least 1; got {self.k}.")
-        _check_restart(self)
+        if not 0 < self.restart < 1:
+            raise ValueError(f"TopK needs `restart` between 0 and 1; got {self.restart}.")
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
@@ -59,11 +57,8 @@ class Threshold(Fixed):
 
     The degree varies with the graph, where :class:`TopK` gives every node k edges: hubs, whose probability is spread
     over many nodes, may keep few edges. Diagonal entries become self-loops. Exact up to 4096 nodes; for larger graphs
-    by the push algorithm, where an entry within about 1e-4 of ``least`` may be misjudged, in one direction only.
-
-    Args:
-        least: smallest value of an edge; DIGL's epsilon, about 1e-4 to 1e-2.
-        restart: restart probability :math:`\rho`.
+    by the push algorithm, where an entry within about 1e-4 of ``least`` may be misjudged, in one direction only. DIGL
+    calls it epsilon and takes 1e-4 to 1e-2.
     """
 
     least: float
@@ -73,7 +68,8 @@ class Threshold(Fixed):
     def __post_init__(self) -> None:
         if not 0 < self.least < 1:
             raise ValueError(f"Threshold needs `least` between 0 and 1; got {self.least}.")
-        _check_restart(self)
+        if not 0 < self.restart < 1:
+            raise ValueError(f"Threshold needs `restart` between 0 and 1; got {self.restart}.")
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
@@ -91,8 +87,3 @@ def _as_edges(kernel: Tensor) -> Edges:
     kernel = kernel.coalesce()
     i, j = kernel.indices()
     return Edges.build(torch.stack((j, i)), num_nodes=kernel.shape[0], weight=kernel.values())
-
-
-def _check_restart(stencil: TopK | Threshold) -> None:
-    if not 0 < stencil.restart < 1:
-        raise ValueError(f"{type(stencil).__name__} needs `restart` between 0 and 1; got {stencil.restart}.")

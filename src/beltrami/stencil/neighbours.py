@@ -74,14 +74,9 @@ class KNN(Stencil):
 class Radius(Stencil):
     r"""All nodes within ``r`` of every node: edges j -> i where :math:`d(z_i, z_j) \le r`, :math:`j \ne i`.
 
-    The degree follows the density of the points, and distant nodes get no edge. Edges go in both directions unless
-    there is a ``limit``. Exact and computed in blocks, as :class:`KNN`; memory O(edges + block n).
-
-    Args:
-        r: the distance.
-        on: channels in which to measure distances; None for all of z.
-        metric: metric of those channels.
-        limit: largest number of edges that enter a node: the nearest, and of equal ones the lowest nodes; None for all.
+    The degree follows the density of the points, and distant nodes get no edge. Edges go in both directions unless a
+    ``limit`` keeps only the nearest of those that enter a node, and of equal ones the lowest nodes. Exact and computed
+    in blocks, as :class:`KNN`, whose ``on`` and ``metric`` it has; memory O(edges + block n).
     """
 
     r: float

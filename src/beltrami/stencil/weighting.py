@@ -26,9 +26,7 @@ class FeatureSimilarity(Stencil):
     where :math:`\mu` are the weights of the input graph, and s is clipped to [-2.5, 2.5]. The factors
     :math:`e^{\kappa s}` are scaled to mean one, so that an edge still counts about as much as a loop of weight one.
     Nothing is learned from labels, so nothing can overfit; a learned diffusivity can reweight the edges further.
-
-    Args:
-        sharpness: :math:`\kappa`; 0 leaves the weights unchanged, below 0 dissimilar ends count more.
+    ``sharpness`` is :math:`\kappa`: 0 leaves the weights unchanged, below 0 dissimilar ends count more.
     """
 
     sharpness: float = 0.5
@@ -40,9 +38,14 @@ class FeatureSimilarity(Stencil):
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         check_matrix(z, name="z", rows=edges.num_nodes)
-        score = _standardised(edge_cosine(z, edges)).clamp(-LARGEST_SCORE, LARGEST_SCORE)
-        factor = torch.exp(self.sharpness * score)
-        weight = factor / factor.mean() if len(factor) else factor
+        if not edges.num_edges:
+            return edges
+        cosine = edge_cosine(z, edges)
+        centred = cosine - cosine.mean()
+        deviation = centred.square().mean().sqrt()
+        score = centred / deviation if bool(deviation > 0) else torch.zeros_like(centred)
+        factor = torch.exp(self.sharpness * score.clamp(-LARGEST_SCORE, LARGEST_SCORE))
+        weight = factor / factor.mean()
         if edges.weight is not None:
             weight = weight * edges.weight.to(weight.dtype)
         return Edges.build(edges.edge_index, num_nodes=edges.num_nodes, weight=weight)
@@ -52,13 +55,9 @@ class FeatureSimilarity(Stencil):
 class KeepStrongest(Stencil):
     r"""The ``share`` of the edges with the largest diffusivity :math:`a(z_i, z_j)`, with their weights.
 
-    The edges of the whole graph are compared: a node with weak edges may lose all of them. Self-loops are always kept
-    and do not count in the share; of equal diffusivities, the first edges are kept. No gradient passes through the
-    selection.
-
-    Args:
-        share: share of the edges other than self-loops, in (0, 1]; their number is rounded up.
-        diffusivity: ``(z, edges) -> a`` (m,); usually that of the flow.
+    The edges of the whole graph are compared: a node with weak edges may lose all of them. Self-loops are always kept;
+    the share is that of the other edges, its number rounded up. Of equal diffusivities, the first edges are kept. No
+    gradient passes through the selection. ``diffusivity``, ``(z, edges) -> a`` (m,), is usually that of the flow.
     """
 
     share: float
@@ -95,14 +94,5 @@ def tf_idf(x: Tensor) -> Tensor:
 def edge_cosine(x: Tensor, edges: Edges) -> Tensor:
     """Return the cosine similarity of the ends of each edge, (m,), in chunks: x may have thousands of columns."""
     unit, chunk = F.normalize(x, dim=1), max(1, CHUNK // max(1, x.shape[1]))
-    parts = [(unit[i] * unit[j]).sum(1) for i, j in zip(edges.i.split(chunk), edges.j.split(chunk), strict=True)]
-    return torch.cat(parts) if parts else x.new_zeros(0)
-
-
-def _standardised(values: Tensor) -> Tensor:
-    """Return values with mean zero and standard deviation one; zeros if all are equal."""
-    if not len(values):
-        return values
-    centred = values - values.mean()
-    deviation = centred.square().mean().sqrt()
-    return centred / deviation if bool(deviation > 0) else torch.zeros_like(values)
+    ends = zip(edges.i.split(chunk), edges.j.split(chunk), strict=True)
+    return torch.cat([(unit[i] * unit[j]).sum(1) for i, j in ends])

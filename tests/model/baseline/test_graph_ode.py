@@ -7,7 +7,7 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.model.baseline import Architecture, GraphODE, cgnn, gde, gode
-from beltrami.model.baseline.edge_weights import symmetric_weights
+from beltrami.model.baseline.base import symmetric_weights
 from beltrami.model.baseline.graph_ode import CGNNField, ConvolutionField
 from beltrami.model.baseline.layered import GCNLayer
 from beltrami.scheme import (

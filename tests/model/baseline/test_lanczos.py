@@ -12,7 +12,7 @@ from torch.func import vmap
 
 from beltrami.graph import Edges
 from beltrami.model.baseline import Architecture, adalanczosnet, lanczosnet
-from beltrami.model.baseline.edge_weights import symmetric_weights
+from beltrami.model.baseline.base import symmetric_weights
 from beltrami.model.baseline.lanczos import (
     LONG,
     SHORT,

@@ -13,8 +13,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, GMMConv, SAGEConv
 
 from beltrami.graph import Edges, SparseMatrix
-from beltrami.model.baseline.base import Layer
-from beltrami.model.baseline.edge_weights import degree_coordinates, mean_weights, symmetric_weights
+from beltrami.model.baseline.base import Layer, degree_coordinates, mean_weights, symmetric_weights
 from beltrami.model.baseline.layered import GATLayer, GCNLayer, MoNetLayer, SAGEMaxPoolLayer, SAGEMeanLayer
 from beltrami.train import seeded
 

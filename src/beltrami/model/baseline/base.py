@@ -1,33 +1,29 @@
-"""The base of all baselines: their widths and graph, their inputs, and networks without time."""
+"""The base of all baselines: their widths and graph, their inputs, networks without time, and fixed edge weights."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
-from beltrami.flow import Cost
-from beltrami.graph import Edges, SparseMatrix
-from beltrami.model.classifier import Classifier, Inputs, Output, checked_edges, checked_matrix
+from beltrami.graph import Both, Edges, Normaliser, Rows, SparseMatrix
+from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Matrix
 from beltrami.stencil import Keep, Stencil
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Architecture:
     """The widths, dropout and graph of a baseline.
 
-    Args:
-        features: channels of the input.
-        num_classes: channels of the output.
-        positions: channels of positions, which are concatenated to the features; 0 for none.
-        width: hidden channels, of all heads together.
-        depth: number of layers.
-        input_dropout: share of the input dropped in training.
-        dropout: share of hidden values dropped in training.
-        stencil: the graph, from the input graph alone.
+    ``width`` are the hidden channels, of all heads together; ``positions``, if any, are concatenated to the features;
+    ``dropout`` applies to hidden values; ``stencil`` makes the graph from the input graph alone.
     """
 
     features: int
@@ -62,11 +58,7 @@ class Architecture:
 
 
 class Layer(nn.Module, ABC):
-    """A map of node values that may use the edges.
-
-    Shapes:
-        ``x`` (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
-    """
+    """A map of node values that may use the edges; ``x`` (n, channels), dense or sparse -> (n, out_channels)."""
 
     @abstractmethod
     def forward(self, x: Matrix, edges: Edges) -> Tensor: ...
@@ -77,39 +69,23 @@ class Baseline(Classifier):
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.architecture = architecture
+        self.architecture, self.num_classes = architecture, architecture.num_classes
+        self.features, self.positions = architecture.features, architecture.positions
 
-    @property
-    def num_classes(self) -> int:
-        return self.architecture.num_classes
-
-    @property
-    def costs(self) -> Sequence[Cost]:
-        return ()
-
-    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
-        x = checked_matrix(x, "x", columns=self.architecture.features)
-        n, positions = x.shape[0], self.architecture.positions
-        edges = checked_edges(edge_index, num_nodes=n)
-        if pos is None and positions:
-            raise ValueError(f"this model takes {positions} positions: pass `pos`, or build it with `positions=0`.")
-        if pos is not None and not positions:
-            raise ValueError("this model takes no positions: leave `pos` out, or build it with `positions`.")
-        if pos is not None:
-            x = concatenate(x, checked_matrix(pos, "pos", rows=n, columns=positions))
-        return Inputs(x, self.architecture.stencil(torch.empty(n, 0, device=edges.device), edges))
+    def arrange(self, inputs: Inputs) -> Inputs:
+        x = inputs.x if inputs.pos is None else concatenate(inputs.x, inputs.pos)
+        no_state = torch.empty(x.shape[0], 0, device=inputs.edges.device)
+        return Inputs(x, self.architecture.stencil(no_state, inputs.edges))
 
 
 class DiscreteBaseline(Baseline):
     """A network with a fixed number of layers and no time; its scores are the same at all times."""
 
+    time = 0.0
+
     @abstractmethod
     def scores(self, inputs: Inputs) -> Tensor:
         """Return the class scores of every node, (n, classes)."""
-
-    @property
-    def time(self) -> float:
-        return 0.0
 
     @property
     def synchronises(self) -> bool:
@@ -136,3 +112,40 @@ def _to_coo(x: Matrix) -> Tensor:
         x = torch.sparse_coo_tensor(torch.stack((x.rows.row, x.rows.index)).long(), x.values, x.shape)
     coo: Tensor = x.to_sparse_coo()
     return coo
+
+
+def cached_per_graph(compute: Callable[..., T]) -> Callable[..., T]:
+    """Decorate a function of a graph and hashable arguments: cache its results as long as the graph exists."""
+    cache: WeakKeyDictionary[Edges, dict[Hashable, T]] = WeakKeyDictionary()
+
+    def cached(edges: Edges, *arguments: Hashable) -> T:
+        results = cache.setdefault(edges, {})
+        if arguments not in results:
+            results[arguments] = compute(edges, *arguments)
+        return results[arguments]
+
+    return cached
+
+
+@cached_per_graph
+def symmetric_weights(edges: Edges, dtype: torch.dtype) -> Tensor:
+    r"""Return :math:`w_{ij} / \sqrt{d_i d_j}` on each edge, (m,), where d sums the edges' weights w."""
+    return _normalised(Both(), edges, dtype)
+
+
+@cached_per_graph
+def mean_weights(edges: Edges, dtype: torch.dtype) -> Tensor:
+    r"""Return :math:`w_{ij} / d_i` on each edge, (m,): the mean over neighbours."""
+    return _normalised(Rows(), edges, dtype)
+
+
+@cached_per_graph
+def degree_coordinates(edges: Edges, dtype: torch.dtype) -> Tensor:
+    r"""Return MoNet's pseudo-coordinates :math:`(d_i^{-1/2}, d_j^{-1/2})` of each edge, (m, 2), d the degree."""
+    received, sent = edges.in_degree()[edges.i], edges.out_degree()[edges.j]
+    return torch.stack((received, sent), dim=1).to(dtype).rsqrt()
+
+
+def _normalised(normaliser: Normaliser, edges: Edges, dtype: torch.dtype) -> Tensor:
+    with torch.no_grad():
+        return normaliser(torch.zeros(edges.num_edges, 1, dtype=dtype, device=edges.device), edges)[:, 0]

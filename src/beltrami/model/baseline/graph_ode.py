@@ -1,16 +1,15 @@
 """Baselines that are differential equations: CGNN, GDE and GODE."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from beltrami.flow.base import VectorField
+from beltrami.flow import FunctionField
 from beltrami.graph import Edges, aggregate
-from beltrami.model.baseline.base import Architecture, Baseline, Layer
-from beltrami.model.baseline.edge_weights import symmetric_weights
+from beltrami.model.baseline.base import Architecture, Baseline, Layer, symmetric_weights
 from beltrami.model.baseline.layered import GCNLayer
 from beltrami.model.classifier import Inputs, Output
 from beltrami.model.coder import Decoder, Encoder, Matrix
@@ -19,30 +18,13 @@ from beltrami.scheme import Solution, TimeStepping, solve
 ALPHA = 0.95  # initial value of CGNN's alpha and scales m
 
 
-class BoundField(VectorField):
-    """The right-hand side f(h) for one initial state and graph, with the tensors to differentiate it by."""
-
-    def __init__(self, f: Callable[[Tensor], Tensor], tensors: tuple[Tensor, ...]) -> None:
-        self.f, self._tensors = f, tensors
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return self._tensors
-
-    def __call__(self, t: float, z: Tensor) -> Tensor:
-        return self.f(z)
-
-
 class GraphODEField(nn.Module, ABC):
-    """A learnable right-hand side."""
+    """A learnable right-hand side; ``synchronises`` says whether binding or evaluating it waits for the device."""
 
-    @property
-    @abstractmethod
-    def synchronises(self) -> bool:
-        """Whether binding or evaluating it synchronises with the device."""
+    synchronises: bool = False
 
     @abstractmethod
-    def bind(self, h0: Tensor, edges: Edges) -> BoundField:
+    def bind(self, h0: Tensor, edges: Edges) -> FunctionField:
         """Return f for the initial state ``h0`` (n, d) on ``edges``."""
 
 
@@ -51,13 +33,7 @@ class GraphODE(Baseline):
 
     .. math:: H(0) = F(X), \quad \frac{dH}{dt} = f(H), \quad Y = G(H(T))
 
-    Args:
-        architecture: widths and the graph.
-        first: F.
-        field: f.
-        last: G.
-        scheme: the time stepping.
-        time: T.
+    F is ``first``, f is ``field``, G is ``last`` and T is ``time``.
     """
 
     def __init__(
@@ -74,14 +50,10 @@ class GraphODE(Baseline):
         if not 0 < time < float("inf"):
             raise ValueError(f"GraphODE needs a positive, finite terminal `time`; got {time}.")
         self.first, self.field, self.last = first, field, last
-        self.scheme, self._time = scheme, time
+        self.scheme, self.time = scheme, time
 
     def extra_repr(self) -> str:
         return f"stencil={self.architecture.stencil!r}\nscheme={self.scheme!r}\ntime={self.time!r}"
-
-    @property
-    def time(self) -> float:
-        return self._time
 
     @property
     def synchronises(self) -> bool:
@@ -96,17 +68,13 @@ class GraphODE(Baseline):
         along = [self.last(y, inputs.edges) for y in self._solve(inputs, ts).ys]
         return torch.stack(along if nodes is None else [logits[nodes] for logits in along])
 
-    def attention_spread(self, inputs: Inputs) -> float:
-        """Return 0: no edge weights are learned."""
-        return 0.0
-
     def _solve(self, inputs: Inputs, ts: Sequence[float]) -> Solution:
         h0 = self.first(inputs.x, inputs.edges)
         f = self.field.bind(h0, inputs.edges)
         return solve(f, h0, ts, self.scheme, f.tensors)
 
 
-class NodewiseLayer(Layer):
+class CoderLayer(Layer):
     """An encoder or decoder as a layer; it ignores the edges."""
 
     def __init__(self, coder: Encoder | Decoder) -> None:
@@ -125,11 +93,8 @@ class CGNNField(GraphODEField):
         A = \tfrac12 (I + D^{-1/2} \bar A D^{-1/2})\, \alpha, \quad W = U \operatorname{diag}(m)\, U^\top
 
     Learned are :math:`\alpha \in (0, 1)`, :math:`m \in (0, 1)` and the orthogonal :math:`U = e^{S - S^\top}`;
-    :math:`\bar A` is the adjacency matrix of the edges. All eigenvalues are negative, so that H(t) converges.
-
-    Args:
-        width: channels of H.
-        mixing: whether channels are mixed; if not, W = I.
+    :math:`\bar A` is the adjacency matrix of the edges. All eigenvalues are negative, so that H(t) converges. Without
+    ``mixing``, W = I.
     """
 
     def __init__(self, width: int, *, mixing: bool = True) -> None:
@@ -137,20 +102,17 @@ class CGNNField(GraphODEField):
         self.alpha = nn.Parameter(torch.logit(torch.tensor(ALPHA)))
         self.skew = nn.Parameter(0.1 * torch.randn(width, width)) if mixing else None
         self.scale = nn.Parameter(torch.logit(torch.full((width,), ALPHA))) if mixing else None
+        self.synchronises = mixing  # the matrix exponential reads the norm of its argument
 
-    @property
-    def synchronises(self) -> bool:
-        return self.skew is not None  # the matrix exponential reads the norm of its argument
-
-    def bind(self, h0: Tensor, edges: Edges) -> BoundField:
+    def bind(self, h0: Tensor, edges: Edges) -> FunctionField:
         half = 0.5 * torch.sigmoid(self.alpha)
         a, w = symmetric_weights(edges, h0.dtype), self.mixing_matrix()
 
-        def dh_dt(h: Tensor) -> Tensor:
+        def dh_dt(t: float, h: Tensor) -> Tensor:
             dh = half * (h + aggregate(a, h, edges)) - h + h0
             return dh if w is None else dh + h @ w - h
 
-        return BoundField(dh_dt, (half, h0) if w is None else (half, h0, w))
+        return FunctionField(dh_dt, (half, h0) if w is None else (half, h0, w))
 
     def mixing_matrix(self) -> Tensor | None:
         """Return W, (width, width); None for the identity."""
@@ -172,17 +134,13 @@ class ConvolutionField(GraphODEField):
         super().__init__()
         self.layers = nn.ModuleList(GCNLayer(width, width) for _ in range(depth))
 
-    @property
-    def synchronises(self) -> bool:
-        return False
-
-    def bind(self, h0: Tensor, edges: Edges) -> BoundField:
-        def dh_dt(h: Tensor) -> Tensor:
+    def bind(self, h0: Tensor, edges: Edges) -> FunctionField:
+        def dh_dt(t: float, h: Tensor) -> Tensor:
             for layer in self.layers:
                 h = torch.tanh(layer(h, edges))
             return h
 
-        return BoundField(dh_dt, tuple(self.parameters()))
+        return FunctionField(dh_dt, tuple(self.parameters()))
 
 
 class ReLULayer(Layer):
@@ -198,8 +156,8 @@ class ReLULayer(Layer):
 
 def cgnn(architecture: Architecture, *, scheme: TimeStepping, time: float, mixing: bool = True) -> GraphODE:
     """Return a CGNN (Xhonneux et al. 2020); ``mixing`` for the version with weights."""
-    first = NodewiseLayer(Encoder(architecture.channels, architecture.width, dropout=architecture.input_dropout))
-    last = NodewiseLayer(Decoder(architecture.width, architecture.num_classes, dropout=architecture.dropout))
+    first = CoderLayer(Encoder(architecture.channels, architecture.width, dropout=architecture.input_dropout))
+    last = CoderLayer(Decoder(architecture.width, architecture.num_classes, dropout=architecture.dropout))
     field = CGNNField(architecture.width, mixing=mixing)
     return GraphODE(architecture, first, field, last, scheme=scheme, time=time)
 

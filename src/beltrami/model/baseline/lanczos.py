@@ -1,6 +1,5 @@
 """LanczosNet and AdaLanczosNet: graph filters of short and long range (Liao et al. 2019)."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +12,7 @@ from torch import Tensor, nn
 from beltrami.diffusivity import xavier
 from beltrami.graph import Both, Edges, aggregate, squared_distance
 from beltrami.graph.edges import check_undirected
-from beltrami.model.baseline.base import Architecture, DiscreteBaseline
-from beltrami.model.baseline.edge_weights import cached_per_graph, symmetric_weights
+from beltrami.model.baseline.base import Architecture, DiscreteBaseline, cached_per_graph, symmetric_weights
 from beltrami.model.classifier import Inputs
 from beltrami.model.coder import Encoder, Matrix
 
@@ -31,12 +29,8 @@ class KrylovSpace:
 
     .. math:: A Q = Q T + r e_k^\top, \qquad T = Q^\top A Q \text{ tridiagonal}
 
-    If the space has fewer than k dimensions, the other vectors and their rows of T are zero.
-
-    Args:
-        a: the matrix on the edges, (m,).
-        q: Q, (n, k).
-        t: T, (k, k).
+    A is ``a`` (m,) on the edges, Q is ``q`` (n, k) and T is ``t`` (k, k). If the space has fewer than k dimensions, the
+    other vectors and their rows of T are zero.
     """
 
     a: Tensor
@@ -51,15 +45,10 @@ class KrylovSpace:
 
 
 def lanczos(a: Tensor, edges: Edges, start: Tensor, *, steps: int) -> KrylovSpace:
-    """Return the Krylov space of ``start``, each direction orthogonalised twice against all before it.
+    """Return the Krylov space of ``start`` (n,), each direction orthogonalised twice against all before it.
 
-    Differentiable with respect to ``a``; without host synchronisation, so that it works under ``torch.func.vmap``.
-
-    Args:
-        a: a symmetric matrix on the edges, (m,), of norm about one.
-        edges: the graph.
-        start: (n,), not zero.
-        steps: k.
+    ``a`` (m,) is a symmetric matrix on the edges, of norm about one; ``steps`` is k. Differentiable with respect to
+    ``a``; without host synchronisation, so that it works under ``torch.func.vmap``.
     """
     q = (start / start.norm())[:, None]
     diagonal, off_diagonal = [], []
@@ -78,17 +67,9 @@ def lanczos(a: Tensor, edges: Edges, start: Tensor, *, steps: int) -> KrylovSpac
     return KrylovSpace(a, q[:, :-1], t)
 
 
-class SpectralFilters(nn.Module, ABC):
-    """Learned functions of the small matrix T, one for each power in ``LONG``."""
-
-    @abstractmethod
-    def forward(self, krylov: KrylovSpace) -> Tensor:
-        """Return the functions of T, (filters, k, k), symmetric."""
-
-
-class EigenvalueFilters(SpectralFilters):
-    r"""Functions of the eigenvalues, :math:`B \operatorname{diag} f(r^{10}, r^{20}, r^{30}) B^\top` where
-    :math:`T = B \operatorname{diag}(r) B^\top`; f is a network with a hidden layer."""
+class EigenvalueFilters(nn.Module):
+    r"""Learned functions of the eigenvalues of T, :math:`B \operatorname{diag} f(r^{10}, r^{20}, r^{30}) B^\top` where
+    :math:`T = B \operatorname{diag}(r) B^\top`; f is a network with a hidden layer. -> (filters, k, k)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,9 +82,9 @@ class EigenvalueFilters(SpectralFilters):
         return out
 
 
-class MatrixFilters(SpectralFilters):
-    r"""Functions of T itself, :math:`G + G^\top` with :math:`G = g(T^{10}, T^{20}, T^{30})`, without eigenvectors,
-    whose derivatives are ill-conditioned. g is a network with a hidden layer on all entries; T is ``steps`` wide."""
+class MatrixFilters(nn.Module):
+    r"""Learned functions of T itself, :math:`G + G^\top` with :math:`G = g(T^{10}, T^{20}, T^{30})`: no eigenvectors,
+    whose derivatives are ill-conditioned. g is a network with a hidden layer on all entries. -> (filters, k, k)."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
@@ -117,23 +98,16 @@ class MatrixFilters(SpectralFilters):
         return out
 
 
-class GraphMatrix(nn.Module, ABC):
-    """A symmetric matrix A on the edges."""
-
-    @abstractmethod
-    def forward(self, x: Matrix, edges: Edges, *, steps: int) -> KrylovSpace:
-        """Return A with its Krylov space of dimension ``steps``."""
-
-
-class NormalisedAdjacency(GraphMatrix):
-    """The matrix of GCN; its Krylov space is computed once for a graph."""
+class NormalisedAdjacency(nn.Module):
+    """The matrix of GCN with its Krylov space of dimension ``steps``, computed once for a graph."""
 
     def forward(self, x: Matrix, edges: Edges, *, steps: int) -> KrylovSpace:
         return _fixed_space(edges, x.dtype, steps)
 
 
-class LearnedSimilarity(GraphMatrix):
-    r"""A matrix learned from the features, :math:`w_{ij} = e^{-\|M x_i - M x_j\|^2 / 2}`, normalised by both sums."""
+class LearnedSimilarity(nn.Module):
+    r"""A matrix learned from the features, :math:`w_{ij} = e^{-\|M x_i - M x_j\|^2 / 2}`, normalised by both sums, with
+    its Krylov space of dimension ``steps``."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -152,7 +126,7 @@ class LanczosLayer(nn.Module):
     .. math:: F(X) = \sum_{s \in \{1, 2, 5, 7\}} A^s X W_s + \sum_e Q f_e(T) Q^\top X V_e + b
     """
 
-    def __init__(self, channels: int, out_channels: int, filters: SpectralFilters, *, dropout: float = 0.0) -> None:
+    def __init__(self, channels: int, out_channels: int, filters: nn.Module, *, dropout: float = 0.0) -> None:
         super().__init__()
         parts = len(SHORT) + len(LONG)
         self.project = Encoder(channels, parts * out_channels, dropout=dropout, bias=False)
@@ -179,17 +153,18 @@ class LanczosLayer(nn.Module):
 
 
 class LanczosNet(DiscreteBaseline):
-    """Layers of :class:`LanczosLayer` with ReLU in between, on one Krylov space.
+    """Layers of :class:`LanczosLayer` with ReLU in between, on one Krylov space of dimension ``steps``.
 
-    Args:
-        architecture: widths and the graph, which must be undirected; its authors' graph has ``Loops()``.
-        matrix: A.
-        filters: makes the filters of a layer.
-        steps: the dimension of the Krylov space.
+    The graph must be undirected; its authors' has ``Loops()``. ``filters`` makes the filters of a layer.
     """
 
     def __init__(
-        self, architecture: Architecture, matrix: GraphMatrix, filters: Callable[[], SpectralFilters], *, steps: int
+        self,
+        architecture: Architecture,
+        matrix: NormalisedAdjacency | LearnedSimilarity,
+        filters: Callable[[], EigenvalueFilters | MatrixFilters],
+        *,
+        steps: int,
     ) -> None:
         super().__init__(architecture)
         if steps < 1:

@@ -9,8 +9,14 @@ from torch.nn import functional as F
 
 from beltrami.diffusivity import xavier
 from beltrami.graph import Edges, Rows, aggregate, spread
-from beltrami.model.baseline.base import Architecture, DiscreteBaseline, Layer
-from beltrami.model.baseline.edge_weights import degree_coordinates, mean_weights, symmetric_weights
+from beltrami.model.baseline.base import (
+    Architecture,
+    DiscreteBaseline,
+    Layer,
+    degree_coordinates,
+    mean_weights,
+    symmetric_weights,
+)
 from beltrami.model.classifier import Inputs
 from beltrami.model.coder import Encoder, Matrix
 from beltrami.model.dropout import Dropout
@@ -27,13 +33,7 @@ class AttentiveLayer(Layer):
 
 
 class LayeredNetwork(DiscreteBaseline):
-    r"""Layers with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`.
-
-    Args:
-        architecture: widths and the graph.
-        layers: in order; the last gives the class scores.
-        activation: :math:`\sigma`.
-    """
+    r"""Layers with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`; the last gives the scores."""
 
     def __init__(
         self, architecture: Architecture, layers: Sequence[Layer], *, activation: Callable[[Tensor], Tensor] = F.relu
@@ -82,13 +82,8 @@ class GATLayer(AttentiveLayer):
     .. math:: F(X)_i = \sum_j a_{ij} W x_j + c, \qquad
         a_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle b, W x_i \rangle + \langle b', W x_j \rangle)
 
-    Args:
-        channels: width of ``x``.
-        out_channels: width of the result; if heads are concatenated, of all together.
-        heads: number of heads.
-        average: whether the heads are averaged; else they are concatenated.
-        dropout: share of ``x`` dropped in training.
-        attention_dropout: share of the weights dropped in training.
+    Heads are averaged if ``average``; else they are concatenated, and ``out_channels`` is the width of all together.
+    ``dropout`` is applied to ``x``, ``attention_dropout`` to the weights.
     """
 
     def __init__(

@@ -1,19 +1,36 @@
-"""Networks of Table 1 that use features alone: ChebNet, GCN, GAT, DIGL, DGCNN, DeepSets, GRAND.
+"""The networks of Table 1. MoNet, Transformers and BLEND use positions; the others use features alone.
 
-In all of them ``channels`` is the width of ``z``, ``layers`` the number of layers and the terminal time, ``width`` the
-width of the projections of all ``heads`` together, and ``scheme`` Euler steps of length one by default, or another
-discretisation of the same flow. None has non-linearities between its layers.
+``channels`` is the width of ``z``, ``joint`` its layout of positions and features; ``layers`` is the number of layers
+and the terminal time, ``width`` the width of the projections of all ``heads`` together, and ``scheme`` Euler steps of
+length one by default, or another discretisation of the same flow. None has non-linearities between its layers.
 """
+
+import math
+from collections.abc import Callable
 
 from torch import nn
 
-from beltrami.diffusivity import Additive, RandomWalk, ScaledDot
-from beltrami.flow import BeltramiFlow, ChebyshevFlow, Flow, LinearFlow, MessageFlow, MixedFlow, NodewiseLayer
+from beltrami.diffusivity import Additive, Mixture, RandomWalk, ScaledDot
+from beltrami.flow import (
+    BeltramiFlow,
+    ChebyshevFlow,
+    Flow,
+    FrozenPositions,
+    LinearFlow,
+    MessageFlow,
+    MixedFlow,
+    NodewiseLayer,
+    PerInterval,
+    TimeVarying,
+)
 from beltrami.graph import Both
+from beltrami.joint import Joint
 from beltrami.model.evolution import Evolution
-from beltrami.model.zoo.zoo_entry import EULER_LAYERS, one_flow_per_layer
-from beltrami.scheme import TimeStepping
-from beltrami.stencil import KNN, Chain, Isolated, Loops, TopK, Unweighted
+from beltrami.scheme import ConstantSteps, Euler, Scheme, TimeStepping
+from beltrami.stencil import KNN, Chain, Complete, Isolated, Loops, TopK, Unweighted
+
+EULER_LAYERS = Scheme(Euler(), ConstantSteps(1.0))
+"""Explicit Euler steps of length one: each step is a layer."""
 
 
 def chebnet(channels: int, *, layers: int = 2, terms: int = 3, scheme: TimeStepping = EULER_LAYERS) -> Evolution:
@@ -27,7 +44,7 @@ def chebnet(channels: int, *, layers: int = 2, terms: int = 3, scheme: TimeStepp
     stability polynomial. ``terms`` is K.
     """
     fixed = RandomWalk(Both())
-    flow = one_flow_per_layer(lambda: ChebyshevFlow(LinearFlow(fixed), channels, terms=terms), layers)
+    flow = _one_flow_per_layer(lambda: ChebyshevFlow(LinearFlow(fixed), channels, terms=terms), layers)
     return Evolution(flow, scheme=scheme, time=layers)
 
 
@@ -40,7 +57,7 @@ def gcn(channels: int, *, layers: int = 2, scheme: TimeStepping = EULER_LAYERS) 
     (:class:`~beltrami.flow.MixedFlow`).
     """
     fixed = RandomWalk(Both())
-    flow = one_flow_per_layer(lambda: MixedFlow(LinearFlow(fixed), channels), layers)
+    flow = _one_flow_per_layer(lambda: MixedFlow(LinearFlow(fixed), channels), layers)
     return Evolution(flow, scheme=scheme, time=layers, stencil=Loops(1.0))
 
 
@@ -104,7 +121,7 @@ def deepset(channels: int, *, layers: int = 2, width: int = 64, scheme: TimeStep
         psi = nn.Sequential(nn.Linear(channels, width), nn.ReLU(), nn.Linear(width, channels))
         return MessageFlow(NodewiseLayer(psi))
 
-    return Evolution(one_flow_per_layer(flow, layers), scheme=scheme, time=layers, stencil=Isolated())
+    return Evolution(_one_flow_per_layer(flow, layers), scheme=scheme, time=layers, stencil=Isolated())
 
 
 def grand(channels: int, *, scheme: TimeStepping, time: float, width: int = 64, heads: int = 8) -> Evolution:
@@ -118,5 +135,57 @@ def grand(channels: int, *, scheme: TimeStepping, time: float, width: int = 64, 
     return Evolution(flow, scheme=scheme, time=time, stencil=Loops(1.0))
 
 
+def monet(joint: Joint, *, layers: int = 2, kernels: int = 2, scheme: TimeStepping = EULER_LAYERS) -> Evolution:
+    r"""MoNet (Monti et al. 2017): features X, :math:`a(u_i, u_j)`, fixed E, explicit fixed step.
+
+    .. math:: x_i^{(k+1)} = \sum_j a^{(k)}(u_i, u_j) x_j^{(k)}
+
+    Linear diffusion of the features, weighted by mixtures of ``kernels`` Gaussians on differences of positions
+    (:class:`~beltrami.diffusivity.Mixture`). Weights sum to one, and the kernels share the values. Positions are fixed,
+    so that weights frozen at the start hold at all times. Hyperbolic positions enter as their logarithm at the origin.
+    """
+    flow = _one_flow_per_layer(lambda: LinearFlow(Mixture(joint, kernels=kernels)), layers)
+    return Evolution(FrozenPositions(flow, joint), scheme=scheme, time=layers, stencil=Loops(1.0))
+
+
+def transformer(
+    joint: Joint, *, layers: int = 2, width: int = 64, heads: int = 8, scheme: TimeStepping = EULER_LAYERS
+) -> Evolution:
+    r"""Transformer (Vaswani et al. 2017): features X, :math:`a((u_i, x_i), (u_j, x_j))`, fixed E = V x V, explicit
+    fixed step.
+
+    .. math:: x_i^{(k+1)} = \sum_j a^{(k)}(z_i^{(k)}, z_j^{(k)}) x_j^{(k)}, \qquad a = \mathrm{softmax}_j
+        \frac{\langle W_K z_i, W_Q z_j \rangle}{\sqrt{d_k}}
+
+    Attention between all pairs of nodes, loops included, on features and positions; only the features evolve. Heads are
+    averaged and the values have no linear map. It has n^2 edges, so it is for some thousands of nodes.
+    """
+    root = math.sqrt(width / heads)
+    flow = _one_flow_per_layer(lambda: BeltramiFlow(ScaledDot(joint.channels, width, heads=heads, d_k=root)), layers)
+    return Evolution(FrozenPositions(flow, joint), scheme=scheme, time=layers, stencil=Chain(Complete(), Loops(1.0)))
+
+
+def blend(
+    joint: Joint, *, k: int, remesh: float, scheme: TimeStepping, time: float, width: int = 64, heads: int = 8
+) -> Evolution:
+    r"""BLEND, the paper's own row: positions U and features X, :math:`a((u_i, x_i), (u_j, x_j))`, adaptive E(U),
+    explicit adaptive step or implicit.
+
+    .. math:: \frac{\partial z_i}{\partial t} = \sum_{j: (i, j) \in E(U(t))} a(z_i(t), z_j(t)) (z_j - z_i)
+
+    ``k`` is the number of nearest nodes by position, the senders of each node, and ``remesh`` the time between two
+    graphs. ``scheme`` is ``Scheme(Dopri5(), PID(rtol, atol))``, say, or implicit.
+    """
+    flow = BeltramiFlow(ScaledDot(joint.channels, width, heads=heads))
+    return Evolution(flow, scheme=scheme, time=time, stencil=KNN(k, on=joint.u), remesh=remesh)
+
+
 def _attention_flow(channels: int, layers: int, width: int, heads: int) -> Flow:
-    return one_flow_per_layer(lambda: BeltramiFlow(Additive(channels, width, heads=heads)), layers)
+    return _one_flow_per_layer(lambda: BeltramiFlow(Additive(channels, width, heads=heads)), layers)
+
+
+def _one_flow_per_layer(make: Callable[[], Flow], layers: int) -> Flow:
+    """Return a flow with separate parameters for each layer, a time interval of length one."""
+    if layers < 1:
+        raise ValueError(f"a network needs at least one of `layers`; got {layers}.")
+    return make() if layers == 1 else TimeVarying([make() for _ in range(layers)], PerInterval(layers))
