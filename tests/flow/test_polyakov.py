@@ -33,7 +33,7 @@ from beltrami.scheme import (
     Stats,
     solve,
 )
-from beltrami.scheme.loop import accepted_steps
+from beltrami.scheme.step_loop import accepted_steps
 
 FAMILIES: dict[str, Callable[[], Psi]] = {
     "constant": Constant,

@@ -27,7 +27,7 @@ from beltrami.scheme import (
     Stats,
     solve,
 )
-from beltrami.scheme.loop import accepted_steps
+from beltrami.scheme.step_loop import accepted_steps
 
 ONE = torch.ones(1, dtype=torch.float64)
 

@@ -30,7 +30,7 @@ from beltrami.scheme import (
     solve,
 )
 from beltrami.scheme.base import Stats
-from beltrami.scheme.loop import accepted_steps
+from beltrami.scheme.step_loop import accepted_steps
 
 STIFF = 9.0  # Euler steps above 2 / 9 raise the energy
 

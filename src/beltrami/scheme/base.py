@@ -124,7 +124,7 @@ class Solution:
     stats: Stats
 
 
-class Problem(NamedTuple):
+class InitialValueProblem(NamedTuple):
     """A vector field, the times at which the state is wanted, the scheme, and where to count the cost."""
 
     f: VectorField
@@ -137,7 +137,7 @@ class Adjoint(ABC):
     """A way to compute the gradient of a solve; the values do not depend on it."""
 
     @abstractmethod
-    def run(self, problem: Problem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
+    def run(self, problem: InitialValueProblem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
         """Return the states at the times of the problem, such that gradients reach ``y0`` and ``params``."""
 
 

@@ -12,8 +12,8 @@ from torch.func import debug_unwrap
 
 from beltrami.scheme.base import Stats, Step, Time, VectorField
 from beltrami.scheme.controller import PID, SMALLEST_ERROR, error_exponent, rms
-from beltrami.scheme.loop import STRETCH, failure, smallest_step
 from beltrami.scheme.runge_kutta import RungeKutta
+from beltrami.scheme.step_loop import STRETCH, failure, smallest_step
 
 if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme

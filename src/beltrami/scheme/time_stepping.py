@@ -12,7 +12,7 @@ from beltrami.scheme.adjoint.discrete import Direct
 from beltrami.scheme.base import (
     Adjoint,
     Controller,
-    Problem,
+    InitialValueProblem,
     Solution,
     Solver,
     Stats,
@@ -51,7 +51,7 @@ class Scheme(TimeStepping):
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         stats = Stats()
-        return Solution(self.adjoint.run(Problem(f, ts, self, stats), y0, params), stats)
+        return Solution(self.adjoint.run(InitialValueProblem(f, ts, self, stats), y0, params), stats)
 
     def resume(self, stats: Stats) -> "Scheme":
         return replace(self, controller=self.controller.resume(stats.last_dt))

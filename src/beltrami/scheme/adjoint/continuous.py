@@ -9,10 +9,17 @@ import torch
 from torch import Tensor
 
 from beltrami.scheme.adjoint.discrete import place_gradients, pullback, run_function
-from beltrami.scheme.base import Adjoint, CountingField, Problem, Stats, VectorField, refuse_second_derivative
+from beltrami.scheme.base import (
+    Adjoint,
+    CountingField,
+    InitialValueProblem,
+    Stats,
+    VectorField,
+    refuse_second_derivative,
+)
 from beltrami.scheme.controller import PrefixController
 from beltrami.scheme.interpolant import Interpolant, hermite_interpolant, linear_interpolant
-from beltrami.scheme.loop import accepted_steps
+from beltrami.scheme.step_loop import accepted_steps
 
 if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme
@@ -37,13 +44,13 @@ class Continuous(Adjoint):
 
     scheme: "Scheme | None" = None
 
-    def run(self, problem: Problem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
+    def run(self, problem: InitialValueProblem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
         return run_function(_Continuous.apply, problem, self.scheme or problem.scheme, y0, params)
 
 
 class _Continuous(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, problem: Problem, backward: "Scheme", y0: Tensor, *params: Tensor) -> Tensor:
+    def forward(ctx: Any, problem: InitialValueProblem, backward: "Scheme", y0: Tensor, *params: Tensor) -> Tensor:
         f, ts, scheme, stats = problem
         states = {ts[0]: y0}
         for accepted in accepted_steps(CountingField(f, stats), y0, ts[0], ts[-1], scheme, stats):

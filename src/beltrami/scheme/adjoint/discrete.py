@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from beltrami.scheme.base import Adjoint, CountingField, Problem, refuse_second_derivative, requiring_grad
+from beltrami.scheme.base import Adjoint, CountingField, InitialValueProblem, refuse_second_derivative, requiring_grad
 from beltrami.scheme.device_loop import DeviceLoop
-from beltrami.scheme.loop import AcceptedStep, accepted_steps
+from beltrami.scheme.step_loop import AcceptedStep, accepted_steps
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Direct(Adjoint):
     on the host, which synchronises with the device at every step.
     """
 
-    def run(self, problem: Problem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
+    def run(self, problem: InitialValueProblem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
         f, ts, scheme, stats = problem
         field = CountingField(f, stats)
         if DeviceLoop.applies_to(scheme, y0):
@@ -50,12 +50,12 @@ class Checkpointed(Adjoint):
         if self.every is not None and self.every < 1:
             raise ValueError(f"Checkpointed needs `every` of at least one step, or None; got {self.every}.")
 
-    def run(self, problem: Problem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
+    def run(self, problem: InitialValueProblem, y0: Tensor, params: tuple[Tensor, ...]) -> Tensor:
         return run_function(_Checkpointed.apply, problem, self.every, y0, params)
 
 
 def run_function(
-    apply: Callable[..., Any], problem: Problem, option: object, y0: Tensor, params: tuple[Tensor, ...]
+    apply: Callable[..., Any], problem: InitialValueProblem, option: object, y0: Tensor, params: tuple[Tensor, ...]
 ) -> Tensor:
     """Return ``apply(problem, option, y0, *params)``, or the solution by ``Direct`` if no gradient is needed."""
     params = requiring_grad(params)
@@ -67,7 +67,7 @@ def run_function(
 
 class _Checkpointed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, problem: Problem, every: int | None, y0: Tensor, *params: Tensor) -> Tensor:
+    def forward(ctx: Any, problem: InitialValueProblem, every: int | None, y0: Tensor, *params: Tensor) -> Tensor:
         f, ts, scheme, stats = problem
         times: list[float] = []
         checkpoints, ys, spacing = [], [y0], every or 1
@@ -108,7 +108,7 @@ class _Checkpointed(torch.autograd.Function):
 
 
 def _replay(
-    problem: Problem, times: Sequence[float], start: Sequence[Tensor], *, first: bool
+    problem: InitialValueProblem, times: Sequence[float], start: Sequence[Tensor], *, first: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Repeat the steps between ``times``; return the states at requested times, and the last state and solver state."""
     solver, field = problem.scheme.solver, CountingField(problem.f, problem.stats, backward=True)
