@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from beltrami.cli.option import Device, check_folder, ray_executor, resumable
+from beltrami.cli.option import Dataset, Device, Resume, Settings, check_folder, ray_executor, resumable
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
@@ -14,35 +14,19 @@ if TYPE_CHECKING:
 
 
 def tune(
-    dataset: Annotated[
-        str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="DATASET")
-    ],
-    trials: Annotated[int, typer.Option(help="Configurations to try, the recipe's own among them.", metavar="N")],
-    recipe: Annotated[str, typer.Option(help="The recipe to begin with, or a recipe file.", metavar="NAME")] = "blend",
-    protocol: Annotated[
-        str | None, typer.Option(help="Split protocol; the recipe's own by default.", metavar="PROTOCOL")
-    ] = None,
-    splits: Annotated[
-        int, typer.Option(help="Splits of a trial; initial weights where the protocol has one split.", metavar="K")
-    ] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the random configurations.", metavar="N")] = 0,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Fix a setting in all trials, such as `train.epochs=50`.", metavar="NAME=VALUE"),
-    ] = None,
+    dataset: Dataset,
+    trials: Annotated[int, Option(help="Configurations to try, the recipe's own among them.")],
+    recipe: Annotated[str, Option(help="The recipe to begin with, or a recipe file.")] = "blend",
+    protocol: Annotated[str | None, Option(help="Split protocol; the recipe's own by default.")] = None,
+    splits: Annotated[int, Option(help="Splits of a trial; initial weights where the protocol has one split.")] = 3,
+    seed: Annotated[int, Option(help="Seed of the random configurations.")] = 0,
+    settings: Settings = None,
     device: Device = "cpu",
-    gpus_per_trial: Annotated[
-        float | None,
-        typer.Option(help="GPUs of a trial, such as 0.25; 1 by default with `--device cuda`.", metavar="F"),
-    ] = None,
-    cpus_per_trial: Annotated[float, typer.Option(help="Cores of a trial.", metavar="C")] = 1.0,
-    address: Annotated[
-        str, typer.Option(help="An existing Ray cluster, such as auto; `local` is this machine.", metavar="ADDR")
-    ] = "local",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a results file: trials that have ended are not repeated.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of trials.jsonl and best.json.", metavar="DIR")] = None,
+    gpus_per_trial: Annotated[float | None, Option(help="GPUs of a trial, such as 0.25; 1 on cuda.")] = None,
+    cpus_per_trial: Annotated[float, Option(help="Cores of a trial.")] = 1.0,
+    address: Annotated[str, Option(help="An existing Ray cluster, such as auto; `local` is this machine.")] = "local",
+    resume: Resume = False,
+    out: Annotated[Path | None, Option(help="Folder of trials.jsonl and best.json.")] = None,
 ) -> None:
     """Search the settings of a recipe by validation accuracy, at random and with hyperband's early stopping.
 
