@@ -90,12 +90,13 @@ def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLo
 
 def _conclude(search: "Search", log: "RecordLog", path: Path) -> None:
     from beltrami.errors import DataError
+    from beltrami.lab.study import latest
     from beltrami.report.study_terminal import print_search
     from beltrami.train import write_atomically
 
     best = search.best(log.records)
     if best is None:
         last = log.records[-1].error
-        raise DataError(f"none of the {len(log.runs())} trials has a result; the last failed: {last}")
+        raise DataError(f"none of the {len(latest(log.records))} trials has a result; the last failed: {last}")
     write_atomically(path, best.to_json().encode())
     print_search(search, log.records, best, path=path)

@@ -33,21 +33,13 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure with one panel for each dataset.
+    """A figure with one panel for each dataset."""
 
-    Args:
-        name: of the file, without suffix.
-        caption: the caption.
-        datasets: one panel each.
-        panel: draws the panel of a dataset.
-        height: of a panel, in inches.
-    """
-
-    name: str
-    caption: str
-    datasets: tuple[str, ...]
-    panel: Panel
-    height: float = 2.8
+    name: str  # of the file, without suffix
+    caption: str  # the caption
+    datasets: tuple[str, ...]  # one panel each
+    panel: Panel  # draws the panel of a dataset
+    height: float = 2.8  # of a panel, in inches
 
     def save(self, folder: Path) -> Path:
         """Write the figure as SVG."""

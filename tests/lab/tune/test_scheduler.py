@@ -72,7 +72,7 @@ def test_trials_that_fail_or_die_leave_their_error_and_do_not_count_later(tmp_pa
 
     class Dying(Local):
         def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
-            return self._jobs.pop(), Died()
+            return self._running.pop(), Died()
 
     with RecordLog(path, resume=True) as log, Dying(LevelWorker({1: 1.0})) as executor:
         Scheduler(SEARCH, log, Seen()).run(executor, [1])
@@ -95,7 +95,7 @@ def test_a_worker_reports_milestones_and_the_end_or_its_error(settings: list[str
         *settings,
     ]
     search = search_for("digits", "blend", splits=1, settings=short)
-    *reports, last = TrialWorker(search, "cpu").run(0, lambda number, going: None)
+    *reports, last = TrialWorker(search, "cpu").run(0, lambda number: None)
     assert isinstance(last, Finished)
     if settings:
         assert (reports, last.clean) == ([], False)

@@ -92,7 +92,7 @@ def _run_all(executor: Executor, config: RunConfig, *, runs: int) -> None:
     while waiting or executor.busy:
         while waiting and executor.has_room:
             executor.submit((config, waiting.pop(0)))
-        if isinstance(executor.wait(lambda job, value: True, lambda number, going: None)[1], Died):
+        if isinstance(executor.wait(lambda job, value: True)[1], Died):
             raise RuntimeError("a process of the ensemble died: the machine may be short of memory.")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from beltrami.config.parser import override
-from beltrami.config.recipe.recipes import RECIPES, is_file, load_recipe
+from beltrami.config.recipe.recipes import is_file, load_recipe
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 from beltrami.lab.study.paper_tables import PaperTable
@@ -37,11 +37,6 @@ class Sampling:
     def fixed(self) -> bool:
         return self.protocol in FIXED
 
-    def resized(self, *, splits: int | None, inits: int | None) -> "Sampling":
-        """Return a sampling with other numbers; None keeps a number."""
-        splits, inits = self.splits if splits is None else splits, self.inits if inits is None else inits
-        return Sampling(self.protocol, splits, inits)
-
     def seeds(self) -> Iterator[tuple[int, int]]:
         """Yield the split's seed and the run's seed of every run."""
         return ((s, s + i) for s in range(self.splits) for i in range(self.inits))
@@ -49,25 +44,13 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a study: a recipe with changed settings.
+    """A row of a study: a recipe with changed settings."""
 
-    Args:
-        name: the name for ``--methods``.
-        recipe: one of ``RECIPES``, or a configuration file.
-        settings: changes, as ``--set`` takes them.
-        series: the curve that the method is a point of, if any.
-        at: the point's abscissa.
-    """
-
-    name: str
-    recipe: str
-    settings: tuple[str, ...] = ()
-    series: str | None = None
-    at: float | None = None
-
-    @property
-    def has_recipe(self) -> bool:
-        return self.recipe in RECIPES or is_file(self.recipe)
+    name: str  # the name for `--methods`
+    recipe: str  # one of `RECIPES`, or a configuration file
+    settings: tuple[str, ...] = ()  # changes, as `--set` takes them
+    series: str | None = None  # the curve that the method is a point of, if any
+    at: float | None = None  # the point's abscissa
 
     def covers(self, dataset: str) -> bool:
         """Return whether the recipe has settings for the dataset."""
@@ -107,24 +90,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number that a table of a study shows.
+    """A number that a table of a study shows."""
 
-    Args:
-        name: dotted name of the number in a record.
-        title: the name to print.
-        digits: after the decimal point.
-        paper: the paper's figures.
-        comparisons: methods to compare by it.
-        timed: whether it is a time. Times of two machines are not comparable: on each dataset, only the runs of the
-            device with the most runs count.
-    """
-
-    name: str
-    title: str
-    digits: int
-    paper: PaperTable | None = None
-    comparisons: tuple[Comparison, ...] = ()
-    timed: bool = False
+    name: str  # dotted name of the number in a record
+    title: str  # the name to print
+    digits: int  # after the decimal point
+    paper: PaperTable | None = None  # the paper's figures
+    comparisons: tuple[Comparison, ...] = ()  # methods to compare by it
+    timed: bool = False  # whether it is a time: on each dataset, only runs of the device with the most runs count
 
 
 def accuracy(*comparisons: Comparison, paper: PaperTable | None = None) -> Quantity:
@@ -138,37 +111,24 @@ EVALUATIONS = Quantity("evaluations.forward", "evaluations of f while training",
 
 @dataclass(frozen=True)
 class Study:
-    """Methods on datasets, all on the same splits and seeds.
+    """Methods on datasets, all on the same splits and seeds."""
 
-    Args:
-        name: its name on the command line.
-        title: its question, in one line.
-        methods: the rows.
-        datasets: the columns.
-        sampling: splits and seeds.
-        quantities: one table for each.
-        exceptions: splits and seeds of particular datasets.
-        work: what is done with each run.
-        curve: the meaning of the methods' ``at``, if they are points of curves.
-        note: what else to say about the tables.
-    """
-
-    name: str
-    title: str
-    methods: tuple[Method, ...]
-    datasets: tuple[str, ...]
-    sampling: Sampling
-    quantities: tuple[Quantity, ...]
-    exceptions: Mapping[str, Sampling] = field(default_factory=dict)
-    work: Work = field(default_factory=Train)
-    curve: str | None = None
-    note: str = ""
+    name: str  # its name on the command line
+    title: str  # its question, in one line
+    methods: tuple[Method, ...]  # the rows
+    datasets: tuple[str, ...]  # the columns
+    sampling: Sampling  # splits and seeds
+    quantities: tuple[Quantity, ...]  # one table for each
+    exceptions: Mapping[str, Sampling] = field(default_factory=dict)  # splits and seeds of particular datasets
+    work: Work = field(default_factory=Train)  # what is done with each run
+    curve: str | None = None  # the meaning of the methods' `at`, if they are points of curves
+    note: str = ""  # what else to say about the tables
 
     def method(self, name: str) -> Method:
         """Return the method of this name, or the method that a configuration file is."""
         if is_file(name):
             return Method(Path(name).stem, name)
-        methods = {method.name: method for method in self.methods if method.has_recipe}
+        methods = {method.name: method for method in self.methods}
         if name not in methods:
             raise UnknownName(f"method of study {self.name!r}", name, methods)
         return methods[name]
@@ -176,5 +136,6 @@ class Study:
     def sampling_of(self, dataset: str, *, splits: int | None, inits: int | None) -> Sampling:
         """Return splits and seeds on a dataset; an exception with one fixed split ignores ``splits``."""
         sampling = self.exceptions.get(dataset, self.sampling)
-        ignored = sampling.fixed and not self.sampling.fixed
-        return sampling.resized(splits=None if ignored else splits, inits=inits)
+        if splits is None or (sampling.fixed and not self.sampling.fixed):
+            splits = sampling.splits
+        return Sampling(sampling.protocol, splits, sampling.inits if inits is None else inits)

@@ -23,17 +23,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper.
+    """A table of the paper."""
 
-    Args:
-        label: its place in the paper.
-        datasets: its columns.
-        rows: its rows by our names of methods; None for missing figures.
-    """
-
-    label: str
-    datasets: tuple[str, ...]
-    rows: Mapping[str, tuple[Figure | None, ...]]
+    label: str  # its place in the paper
+    datasets: tuple[str, ...]  # its columns
+    rows: Mapping[str, tuple[Figure | None, ...]]  # its rows by our names of methods; None for missing figures
 
     def __post_init__(self) -> None:
         for name, figures in self.rows.items():

@@ -11,8 +11,7 @@ from beltrami.config.spec import RunConfig
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study.definition import Study
-from beltrami.lab.study.record import Record
-from beltrami.lab.study.run_key import key_of, setup_of
+from beltrami.lab.study.record import Record, key_of, setup_of
 from beltrami.lab.study.work import Outcome
 
 
@@ -62,20 +61,14 @@ def plan(
     inits: int | None = None,
     settings: Sequence[str] = (),
 ) -> list[PlannedRun]:
-    """Return every run of a study, dataset by dataset and method by method.
+    """Return every run of a study, dataset by dataset and method by method; by default all that have a recipe.
 
-    Args:
-        study: the study.
-        datasets: names of datasets; the study's own by default.
-        methods: names of methods; by default those whose recipe exists, on the datasets that it has settings for.
-        splits: number of splits in place of the study's own.
-        inits: number of runs on each split.
-        settings: further settings for all methods, as ``--set`` takes them.
+    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them.
     """
     for name in datasets:
         if name not in CATALOGUE:
             raise UnknownName("dataset", name, CATALOGUE)
-    chosen = [study.method(name) for name in methods] or [method for method in study.methods if method.has_recipe]
+    chosen = [study.method(name) for name in methods] or study.methods
     runs: list[PlannedRun] = []
     for dataset in datasets or study.datasets:
         sampling = study.sampling_of(dataset, splits=splits, inits=inits)

@@ -6,7 +6,7 @@ from statistics import median
 
 from beltrami.errors import in_words
 from beltrami.lab.executor import Executor
-from beltrami.lab.study.record import RecordLog
+from beltrami.lab.study.record import RecordLog, latest
 from beltrami.lab.study.runner import Watch
 from beltrami.lab.tune.search import Search, ranking
 from beltrami.lab.tune.trial import TrialProgress, train_trial
@@ -60,7 +60,7 @@ class Scheduler:
     def __init__(self, search: Search, log: RecordLog, watch: Watch) -> None:
         self.search, self.log, self.watch = search, log, watch
         self._rungs = Rungs()
-        for record in log.runs():
+        for record in latest(log.records):
             if record.error is None:
                 self._rungs.remember(record.extra["by_epoch"], search.milestones)
         self._running: dict[int, TrialProgress] = {}
@@ -75,7 +75,7 @@ class Scheduler:
                 executor.submit(waiting.pop(0))
             if not executor.busy:
                 return
-            number, outcome = executor.wait(self.report, lambda epoch, going: None)
+            number, outcome = executor.wait(self.report)
             if isinstance(outcome, Died):
                 self.end(number, "the trial's process died: the machine may be short of memory")
             else:

@@ -10,8 +10,7 @@ from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.definition import FIXED, Sampling
-from beltrami.lab.study.record import Record, latest
-from beltrami.lab.study.run_key import key_of, setup_of
+from beltrami.lab.study.record import Record, key_of, latest, setup_of
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
 from beltrami.lab.tune.trial import Trial, TrialProgress
 
@@ -51,20 +50,13 @@ class Search:
 
     Point 0 is the configuration itself, so that the best point is at least as good on validation. More trials add
     points and change none.
-
-    Args:
-        base: where the search begins.
-        space: the settings that may change.
-        sampling: splits and seeds of every trial.
-        seed: of the random points.
-        halving: which trials go on.
     """
 
-    base: RunConfig
-    space: SearchSpace
-    sampling: Sampling
-    seed: int = 0
-    halving: Halving = field(default_factory=Halving)
+    base: RunConfig  # where the search begins
+    space: SearchSpace  # the settings that may change
+    sampling: Sampling  # splits and seeds of every trial
+    seed: int = 0  # of the random points
+    halving: Halving = field(default_factory=Halving)  # which trials go on
 
     @property
     def milestones(self) -> range:
@@ -142,15 +134,10 @@ def search_for(
     settings: Sequence[str] = (),
     seed: int = 0,
 ) -> Search:
-    """Return the search around a recipe on a dataset.
+    """Return the search around a recipe on a dataset, both by name; the recipe may be a configuration file.
 
-    Args:
-        dataset: its name.
-        recipe: its name, or a configuration file.
-        protocol: of the splits; the recipe's own by default.
-        splits: how many each trial is trained on; if the protocol has one split, how many initial weights.
-        settings: changes of the recipe for all trials, as ``--set`` takes them; these settings are not searched.
-        seed: of the random points.
+    Each trial is trained on ``splits`` splits, or from as many initial weights if the protocol has one split.
+    ``settings`` change the recipe for all trials, as ``--set`` takes them, and are not searched.
     """
     base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol), settings))
     check_settings(base)

@@ -20,17 +20,11 @@ HIDDEN = -1  # the class of nodes whose label no trial may see
 
 @dataclass(frozen=True)
 class Trial:
-    """A configuration to try.
+    """A configuration to try."""
 
-    Args:
-        number: which point of the search it is.
-        config: its settings.
-        sampling: the splits and seeds that it is trained on.
-    """
-
-    number: int
-    config: RunConfig
-    sampling: Sampling
+    number: int  # which point of the search it is
+    config: RunConfig  # its settings
+    sampling: Sampling  # the splits and seeds that it is trained on
 
     def configs(self) -> list[RunConfig]:
         """Return its runs, which differ by their seeds alone."""
@@ -42,17 +36,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """How far a trial is.
+    """How far a trial is."""
 
-    Args:
-        by_epoch: after each epoch the best validation accuracy so far in per cent, a mean over the runs.
-        seconds: since it began.
-        final: the accuracy at its end, over all times of the flow; None before.
-    """
-
-    by_epoch: tuple[float, ...] = ()
-    seconds: float = 0.0
-    final: float | None = None
+    by_epoch: tuple[float, ...] = ()  # the best validation accuracy in per cent after each epoch, a mean over runs
+    seconds: float = 0.0  # since it began
+    final: float | None = None  # the accuracy at its end, over all times of the flow; None before
 
     @property
     def epochs(self) -> int:
