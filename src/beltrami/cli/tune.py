@@ -71,7 +71,7 @@ def tune(
 
 def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLog") -> None:
     """Run the trials that are not done."""
-    from beltrami.lab.tune import Scheduler
+    from beltrami.lab.tune import run_search
     from beltrami.report.progress import counting, display
     from beltrami.report.study_terminal import describe_trial
     from beltrami.run import load_problem
@@ -85,7 +85,7 @@ def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLo
         return f"{len(log.done())} trials in {log.path}"
 
     with resumable(done), executor, counting(len(todo), title=title, describe=describe_trial) as watch:
-        Scheduler(search, log, watch).run(executor, todo)
+        run_search(executor, search, todo, log, watch=watch)
 
 
 def _conclude(search: "Search", log: "RecordLog", path: Path) -> None:

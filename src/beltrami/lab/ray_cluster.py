@@ -71,15 +71,12 @@ class Resources:
 
     def check(self, machines: Sequence[Mapping[str, float]]) -> None:
         """Refuse resources that no machine has: Ray would wait for them for ever."""
-        for kind, wanted in (("CPU", self.cpus), ("GPU", self.gpus)):
-            most = max((machine.get(kind, 0) for machine in machines), default=0)
-            if wanted > most:
-                raise ValueError(
-                    f"`--{kind.lower()}s-per-{self.unit}` asks for {wanted:g}, but no machine of Ray has more than "
-                    f"{most:g} {kind}s."
-                )
         if not any(map(self.jobs_on, machines)):
-            raise ValueError(f"no machine of Ray has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a {self.unit}.")
+            have = ", ".join(sorted({f"{each.get('CPU', 0):g} and {each.get('GPU', 0):g}" for each in machines}))
+            raise ValueError(
+                f"no machine of Ray has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a {self.unit} (but {have}): "
+                f"lower `--cpus-per-{self.unit}` or `--gpus-per-{self.unit}`."
+            )
 
 
 class Ray(Remote):

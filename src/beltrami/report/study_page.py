@@ -90,7 +90,7 @@ def _conditions(records: Sequence[Record]) -> str:
     tried = {of: count for of, count in counts.items() if count is not None}
     if tried:
         words = ", ".join(f"{method} on {dataset} {count}" for (method, dataset), count in sorted(tried.items()))
-        parts.append(f"Configurations tried on validation: {words}; of other rows nobody counted them.")
+        parts.append(f"Configurations tried on validation: {words}; not recorded for other rows.")
     return " ".join(parts)
 
 

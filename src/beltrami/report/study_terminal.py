@@ -123,7 +123,7 @@ def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, 
     for record in ranked[:SHOWN]:
         table.add_column(record.method, justify="right")
     table.add_row("validation", *map(_validation, ranked[:SHOWN]))
-    configs = [search.trial(int(record.method)).config for record in ranked[:SHOWN]]
+    configs = [search.config(int(record.method)) for record in ranked[:SHOWN]]
     for name in names:
         table.add_row(f"[dim]{name}[/]", *(str(value_of(config, name)) for config in configs))
     console.print(table)

@@ -1,7 +1,7 @@
 """Studies as data: methods on datasets, over splits and seeds."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from beltrami.config.parser import override
@@ -40,6 +40,10 @@ class Sampling:
     def seeds(self) -> Iterator[tuple[int, int]]:
         """Yield the split's seed and the run's seed of every run."""
         return ((s, s + i) for s in range(self.splits) for i in range(self.inits))
+
+    def configs(self, config: RunConfig) -> list[RunConfig]:
+        """Return the configurations of all runs, which differ by their seeds alone."""
+        return [replace(config, seed=seed, data=replace(config.data, split_seed=s)) for s, seed in self.seeds()]
 
 
 @dataclass(frozen=True)
