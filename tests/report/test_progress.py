@@ -96,7 +96,7 @@ def test_a_trial_is_described_by_its_end() -> None:
     assert describe_trial(FAILED) == "trial 3: failed: the loss became nan [inf]"
 
 
-def test_the_best_trials_are_printed_beside_the_recipe(
+def test_the_best_trials_and_the_recipe_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")

@@ -16,7 +16,7 @@ def bench(
     threads: Annotated[int | None, Option(help="Threads on the CPU; torch's own number by default.")] = None,
     out: Annotated[Path | None, Option(help="Where to save the table, as JSON.")] = None,
 ) -> None:
-    """Measure what training and inference cost, beside PyG's GAT in the same process.
+    """Measure what training and inference cost, compared with PyG's GAT in the same process.
 
     Graphs are the real ones if their files are available, and power-law graphs of the same size otherwise.
 

@@ -123,7 +123,7 @@ def evaluate(
     folder: Annotated[Path, Argument(help="The folder of a run, as `train --out` left it.", metavar="DIR")],
     device: Device = "cpu",
 ) -> None:
-    """Evaluate a trained model again and print its accuracy beside the recorded one."""
+    """Evaluate a trained model again and print its accuracy and the recorded one."""
     from beltrami.report.terminal import print_evaluation
     from beltrami.run import evaluate_run
 

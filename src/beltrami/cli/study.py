@@ -32,7 +32,7 @@ def study(
     show: Annotated[bool, Option("--show", help="Print the tables of a results file and run nothing.")] = False,
     out: Annotated[Path, Option(help="Folder of the results file, NAME.jsonl.")] = Path("results/study"),
 ) -> None:
-    """Measure a table or figure of the paper again, with intervals and the paper's figures beside ours.
+    """Measure a table or figure of the paper again, with intervals and the paper's figures next to ours.
 
     Every run leaves one line in the results file as soon as it ends, so that a study that was stopped, even killed,
     continues with `--resume`. A run that fails leaves its error, and is repeated then. A run that another study in the
@@ -40,7 +40,7 @@ def study(
 
     - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
 
-    - `attention`: the four diffusivities, frozen and live, beside uniform weights.
+    - `attention`: the four diffusivities, frozen and live, against uniform weights.
 
     - `positions`: with and without, and over their width. `rewiring`: the graph that the flow is on.
 

@@ -83,7 +83,7 @@ class Local(Executor):
         raise AssertionError("a worker ends every job with `Finished`")
 
 
-class Remote(Executor):
+class RemoteExecutor(Executor):
     """An executor with a process for each running job. A process runs one job after the other."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class Remote(Executor):
             self.end_process(process)
 
 
-class Processes(Remote):
+class Processes(RemoteExecutor):
     """``size`` processes of one thread each on this machine, by loky.
 
     One graph is seldom enough work for two cores, while two processes of one thread run two jobs in little more than

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
-from beltrami.lab.executor import Remote
+from beltrami.lab.executor import RemoteExecutor
 from beltrami.lab.worker import Died, Message, Worker, WorkerProcess, data_folders
 
 LOCAL = "local"
@@ -79,7 +79,7 @@ class Resources:
             )
 
 
-class Ray(Remote):
+class Ray(RemoteExecutor):
     """As many jobs at once as the machines of a Ray cluster have room for. Creating it imports Ray.
 
     A job whose machine is lost has died; machines that join the cluster are used. When the block is left, the cluster's

@@ -105,14 +105,11 @@ def along_curve(table: Table) -> Plot | None:
 
     def panel(axis: Axes, dataset: str) -> None:
         for name, colour in zip(series, COLOURS, strict=False):
-            cells = [
-                (each.at or 0.0, table.cells.get((each.name, dataset)))
+            found = [
+                (each.at or 0.0, cell.sample.mean, cell.sample.half or 0.0)
                 for each in points.values()
-                if each.series == name
+                if each.series == name and (cell := table.cells.get((each.name, dataset))) and cell.sample
             ]
-            found = sorted(
-                (at, cell.sample.mean, cell.sample.half or 0.0) for at, cell in cells if cell and cell.sample
-            )
             _error_bars(axis, sorted(found), "yerr", label=name, fmt="o-", color=colour)
         for style, level in zip(LEVELS, (name for name in table.methods if name not in points), strict=False):
             cell = table.cells.get((level, dataset))

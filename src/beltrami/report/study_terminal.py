@@ -107,7 +107,7 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
 
 
 def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, path: Path) -> None:
-    """Print the best trials beside the recipe itself, how the others ended, and how to train the best one."""
+    """Print the best trials and the recipe itself, how the others ended, and how to train the best one."""
     console = Console(highlight=False)
     ranked, trials = ranking(records), latest(records)
     console.print(f"[bold]validation {_validation(ranked[0])}%[/]  (trial {ranked[0].method})")

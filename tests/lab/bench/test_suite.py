@@ -1,4 +1,4 @@
-"""Benchmarks measure what they state, beside a baseline that trains, and their reports can be read back."""
+"""Benchmarks measure what they state, with a baseline that trains, and their reports can be read back."""
 
 import json
 import time

@@ -10,8 +10,7 @@ from beltrami.config import RECIPES, RunConfig, load_recipe, override
 from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import STUDIES, Study, plan, study_named
-from beltrami.lab.study.definition import Method, Sampling
-from beltrami.lab.study.planning import check_setups
+from beltrami.lab.study.planning import Method, Sampling, check_setups
 from beltrami.lab.study.record import key_of, setup_of
 
 

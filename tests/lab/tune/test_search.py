@@ -10,7 +10,7 @@ from beltrami.config.build_evolution import terminal_time
 from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import Record, RecordLog
-from beltrami.lab.study.definition import Sampling
+from beltrami.lab.study.planning import Sampling
 from beltrami.lab.tune import Search, TrialProgress, ranking, search_for
 
 SEARCH = search_for("digits", "blend", splits=2, settings=["train.epochs=30"])

@@ -13,7 +13,7 @@ from torch import Tensor
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.lab.study.definition import Sampling
+from beltrami.lab.study.planning import Sampling
 from beltrami.lab.tune import TrialProgress, train_trial
 from beltrami.lab.tune.trial import HIDDEN, without_test_labels
 from beltrami.run import Problem, run_config

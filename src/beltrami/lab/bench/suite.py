@@ -1,4 +1,4 @@
-"""Suites: training steps, inference and memory beside PyG's GAT; and the list of all suites."""
+"""Suites: training steps, inference and memory, compared with PyG's GAT; and the list of all suites."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -9,8 +9,7 @@ import torch
 
 from beltrami.errors import DataError, in_words
 from beltrami.lab.executor import Executor, Local, Processes
-from beltrami.lab.study.definition import Study
-from beltrami.lab.study.planning import PlannedRun, check_setups
+from beltrami.lab.study.planning import PlannedRun, Study, check_setups
 from beltrami.lab.study.record import Record, RecordLog, latest, read_folder, setup_of
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Outcome, Work

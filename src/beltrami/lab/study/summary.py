@@ -8,8 +8,8 @@ from statistics import mean, stdev
 
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError
-from beltrami.lab.study.definition import Comparison, Quantity, Study
 from beltrami.lab.study.paper_tables import Figure
+from beltrami.lab.study.planning import Comparison, Quantity, Study
 from beltrami.lab.study.record import Record, latest
 
 LEVEL = 0.95

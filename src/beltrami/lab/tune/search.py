@@ -9,7 +9,7 @@ from beltrami.config.parser import departures, override
 from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
-from beltrami.lab.study.definition import FIXED, Sampling
+from beltrami.lab.study.planning import FIXED, Sampling
 from beltrami.lab.study.record import Record, key_of, latest, setup_of
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
 from beltrami.lab.tune.trial import TrialProgress
