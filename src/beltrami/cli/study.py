@@ -73,12 +73,7 @@ def study(
         return
     executor, size = _executor(chosen.work, device, together, address, cpus_per_batch, gpus_per_batch)
     runs = plan(
-        chosen,
-        datasets=_names(datasets),
-        methods=_names(methods),
-        splits=splits,
-        inits=inits,
-        settings=settings or [],
+        chosen, datasets=_names(datasets), methods=_names(methods), splits=splits, inits=inits, settings=settings or []
     )
     check_folder(out)
     with RecordLog(path, resume=resume) as log:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from beltrami.cli.option import Dataset, Device, Resume, Settings, check_folder, ray_executor, resumable
+from beltrami.errors import DataError
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
@@ -45,28 +46,29 @@ def tune(
 
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`
     """
-    from beltrami.lab.study import RecordLog
+    from beltrami.lab.study import RecordLog, latest
     from beltrami.lab.tune import TrialWorker, search_for
+    from beltrami.report.study_terminal import print_search
+    from beltrami.train import write_atomically
 
     if trials < 1:
         raise ValueError(f"`--trials` needs at least 1; got {trials}.")
     search = search_for(dataset, recipe, protocol=protocol, splits=splits, settings=settings or [], seed=seed)
     folder = out or Path("runs") / f"tune-{dataset}-{search.base.recipe}"
-    executor = ray_executor(
-        "beltrami tune",
-        TrialWorker(search, device),
-        "trial",
-        device=device,
-        cpus=cpus_per_trial,
-        gpus=gpus_per_trial,
-        address=address,
-    )
+    worker, cpus, gpus = TrialWorker(search, device), cpus_per_trial, gpus_per_trial
+    executor = ray_executor("beltrami tune", worker, "trial", device=device, cpus=cpus, gpus=gpus, address=address)
     check_folder(folder)
     with RecordLog(folder / "trials.jsonl", resume=resume) as log:
         todo = search.pending(trials, log.records)
         if todo:
             _run(executor, search, todo, log)
-        _conclude(search, log, folder / "best.json")
+        best = search.best(log.records)
+        if best is None:
+            failed, last = len(latest(log.records)), log.records[-1].error
+            raise DataError(f"none of the {failed} trials has a result; the last failed: {last}")
+        path = folder / "best.json"
+        write_atomically(path, best.to_json().encode())
+        print_search(search, log.records, best, path=path)
 
 
 def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLog") -> None:
@@ -86,17 +88,3 @@ def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLo
 
     with resumable(done), executor, counting(len(todo), title=title, describe=describe_trial) as watch:
         run_search(executor, search, todo, log, watch=watch)
-
-
-def _conclude(search: "Search", log: "RecordLog", path: Path) -> None:
-    from beltrami.errors import DataError
-    from beltrami.lab.study import latest
-    from beltrami.report.study_terminal import print_search
-    from beltrami.train import write_atomically
-
-    best = search.best(log.records)
-    if best is None:
-        last = log.records[-1].error
-        raise DataError(f"none of the {len(latest(log.records))} trials has a result; the last failed: {last}")
-    write_atomically(path, best.to_json().encode())
-    print_search(search, log.records, best, path=path)

@@ -104,7 +104,5 @@ INFERENCE = _table(
     },
 )
 PARAMETERS = _table(
-    "Section 5.1",
-    ("ogbn-arxiv",),
-    {"gcn": "143000", "sage-mean": "219000", "gat": "1630000", "blend": "70000"},
+    "Section 5.1", ("ogbn-arxiv",), {"gcn": "143000", "sage-mean": "219000", "gat": "1630000", "blend": "70000"}
 )
