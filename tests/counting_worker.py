@@ -33,7 +33,7 @@ class CountingWorker:
             yield Finished(os.getpid())
             return
         for number in range(job):
-            on_epoch(number, 1)
+            on_epoch(number)
             yield JobReport(number)
         yield Finished(job)
 

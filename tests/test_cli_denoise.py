@@ -90,7 +90,7 @@ def test_quality_is_printed_for_a_clean_image(denoise: Beltrami) -> None:
     assert re.search(r"SSIM +0\.\d+ -> 0\.\d+", outcome.out)
 
 
-def test_comparison_is_written_beside_the_output(denoise: Beltrami) -> None:
+def test_comparison_is_written_next_to_the_output(denoise: Beltrami) -> None:
     before = save("in.tif", bits=16)
     outcome = denoise("in.tif", "out.tif", "--compare")
     assert outcome.out.count("saved in") == 2

@@ -13,7 +13,7 @@ from counting_worker import CountingWorker, ForeignWorker
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.executor import Executor, Local, Processes
 from beltrami.lab.ray_cluster import Ray, Resources
-from beltrami.lab.worker import Died, Finished, WorkerEnvironment
+from beltrami.lab.worker import Died, Finished, WorkerProcess, data_folders
 
 QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 
@@ -36,7 +36,7 @@ def outcomes(executor: Executor, *jobs: Any, stop_at: int = 99) -> list[tuple[An
     while waiting or executor.busy:
         while waiting and executor.has_room:
             executor.submit(waiting.pop(0))
-        found.append(executor.wait(lambda job, value: value < stop_at, lambda number, going: None))
+        found.append(executor.wait(lambda job, value: value < stop_at))
     return sorted(found, key=lambda each: jobs.index(each[0]))
 
 
@@ -48,7 +48,7 @@ def check_jobs(executor: Executor) -> None:
     assert outcomes(executor, 9, 1, 10**9, stop_at=2) == [(9, Finished(2)), (1, Finished(1)), (10**9, Finished(2))]
     executor.submit("raise")
     with pytest.raises((UnknownName, RuntimeError), match=r"unknown thing 'that'"):
-        executor.wait(lambda job, value: True, lambda number, going: None)
+        executor.wait(lambda job, value: True)
     assert outcomes(executor, 1) == [(1, Finished(1))]
 
 
@@ -57,7 +57,7 @@ def test_local_jobs_report_finish_and_are_stopped() -> None:
         check_jobs(executor)
         executor.submit(3)
         epochs: list[int] = []
-        executor.wait(lambda job, value: True, lambda number, going: epochs.append(number))
+        executor.wait(lambda job, value: True, lambda number: epochs.append(number))
         assert epochs == [0, 1, 2]
         executor.submit(9)
     assert not executor.busy
@@ -86,7 +86,7 @@ def test_remote_jobs_run_at_once_and_a_process_that_dies_is_replaced(kind: str, 
             check_foreign(executor)
         executor.submit(10**9)
         with pytest.raises(KeyboardInterrupt):
-            executor.wait(interrupt, lambda number, going: None)
+            executor.wait(interrupt)
     end = time.monotonic() + 20
     while any(map(alive, [*pids, last.value[0]])) and time.monotonic() < end:
         time.sleep(0.05)
@@ -100,7 +100,7 @@ def check_foreign(executor: Ray) -> None:
     executor.submit(1)
     why = r"a machine of the cluster cannot run jobs \(.*No module named 'beltrami.of_tomorrow'\)"
     with pytest.raises(DataError, match=why):
-        executor.wait(lambda job, value: True, lambda number, going: None)
+        executor.wait(lambda job, value: True)
     executor.worker = CountingWorker()
 
 
@@ -113,11 +113,11 @@ def test_the_environment_is_that_of_the_process_that_makes_it(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BELTRAMI_DATA", "graphs")
     monkeypatch.setenv("BELTRAMI_CACHE", "")
-    environment = WorkerEnvironment(threads=2)
-    assert environment.folders == {"BELTRAMI_DATA": str(tmp_path / "graphs")}
+    folders = data_folders()
+    assert folders == {"BELTRAMI_DATA": str(tmp_path / "graphs")}
     threads = torch.get_num_threads()
     try:
-        environment.enter()
+        WorkerProcess(CountingWorker(), 2, folders)
         assert torch.get_num_threads() == 2
         assert os.environ["BELTRAMI_DATA"] == str(tmp_path / "graphs")
     finally:

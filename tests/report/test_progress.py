@@ -96,7 +96,7 @@ def test_a_trial_is_described_by_its_end() -> None:
     assert describe_trial(FAILED) == "trial 3: failed: the loss became nan [inf]"
 
 
-def test_the_best_trials_are_printed_beside_the_recipe(
+def test_the_best_trials_and_the_recipe_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
@@ -109,5 +109,5 @@ def test_the_best_trials_are_printed_beside_the_recipe(
     assert "4 configurations tried, 1 stopped early, 1 failed" in out
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line}
     assert rows["trial"] == ["1", "0", "2"]
-    assert rows["train.lr"] == [str(SEARCH.trial(number).config.train.lr) for number in (1, 0, 2)]
+    assert rows["train.lr"] == [str(SEARCH.config(number).train.lr) for number in (1, 0, 2)]
     assert out.splitlines()[-1] == "train it: beltrami train digits --recipe here/best.json"

@@ -49,7 +49,7 @@ def test_the_page_states_how_many_configurations_were_tried() -> None:
     assert "tried" not in results_page({"random": [a_record(), a_record("uniform")]})
     assert f"blend on cora {TRIED['blend', 'cora']}" in results_page({"random": some_records()})
     text = results_page({"random": [a_record(tried=40), a_record("uniform")]})
-    assert "Configurations tried on validation: blend on digits 40; of other rows nobody counted them." in text
+    assert "Configurations tried on validation: blend on digits 40; not recorded for other rows." in text
 
 
 def test_the_page_has_the_notes_of_the_studies() -> None:

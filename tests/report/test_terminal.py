@@ -135,7 +135,7 @@ def test_overlap_is_printed_in_its_order(capsys: pytest.CaptureFixture[str]) -> 
     assert "50.0% of the old edges are kept; 100.0% of the new ones are old" in words(capsys)
 
 
-def test_seconds_are_shown_as_milliseconds_beside_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+def test_seconds_are_shown_as_milliseconds_and_ratios_as_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"size": "cora", "gat_s": 0.0847, "frozen_ratio": 0.457}, {"size": "computers", "gat_s": 0.749}]
     print_measurements(rows, ["size", "gat_s", "frozen_ratio"], title="train on cpu")
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]

@@ -4,29 +4,19 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from beltrami.cli.option import Device, check_device, check_file
 
 
 def bench(
-    suite: Annotated[
-        str,
-        typer.Option(
-            help="What to measure: train, infer, rivals, memory, kernels, ensemble or scaling.", metavar="NAME"
-        ),
-    ] = "train",
+    suite: Annotated[str, Option(help="train, infer, rivals, memory, kernels, ensemble or scaling.")] = "train",
     device: Device = "cpu",
-    size: Annotated[
-        list[str] | None,
-        typer.Option(help="A dataset whose size to measure at; may be given again. All seven by default."),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="Threads on the CPU; torch's own number by default.", metavar="N")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to save the table, as JSON.", metavar="FILE")] = None,
+    size: Annotated[list[str] | None, Option(help="Datasets whose sizes to measure at; all seven by default.")] = None,
+    threads: Annotated[int | None, Option(help="Threads on the CPU; torch's own number by default.")] = None,
+    out: Annotated[Path | None, Option(help="Where to save the table, as JSON.")] = None,
 ) -> None:
-    """Measure what training and inference cost, beside PyG's GAT in the same process.
+    """Measure what training and inference cost, compared with PyG's GAT in the same process.
 
     Graphs are the real ones if their files are available, and power-law graphs of the same size otherwise.
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from typer import Argument, Option
 
 import beltrami
 from beltrami.cli.bench import bench
 from beltrami.cli.denoise import denoise
 from beltrami.cli.encode_rewire import encode, rewire
-from beltrami.cli.option import Device, check_device, check_folder
+from beltrami.cli.option import Dataset, Device, Settings, check_device, check_folder
 from beltrami.cli.study import study
 from beltrami.cli.tune import tune
-from beltrami.cli.zoo import zoo
 from beltrami.errors import DataError, SolverError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+        bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Beltrami neural diffusion on graphs: a flow on a stencil by a scheme."""
@@ -47,47 +47,19 @@ def options(
 
 @app.command()
 def train(
-    dataset: Annotated[
-        str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="[DATASET]")
-    ] = "digits",
-    recipe: Annotated[
-        str,
-        typer.Option(
-            help="Settings to start from: blend, blend-knn, uniform, polyakov, a baseline's name, or a file of `tune`.",
-            metavar="NAME",
-        ),
-    ] = "blend",
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Split protocol: planetoid, digl or shchur; the recipe's own by default.", metavar="PROTOCOL"
-        ),
-    ] = None,
-    split_seed: Annotated[
-        int | None, typer.Option(help="Which split of the protocol; the seed's own by default.", metavar="N")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the weights, of dropout and of the split.", metavar="N")] = 0,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Change a setting, such as `--set scheme.time=4`; may be given again.", metavar="NAME=VALUE"
-        ),
-    ] = None,
+    dataset: Dataset = "digits",
+    recipe: Annotated[str, Option(help="Settings to start from: a recipe's name, or a file of `tune`.")] = "blend",
+    split: Annotated[str | None, Option(help="Split protocol: planetoid, digl or shchur; else the recipe's.")] = None,
+    split_seed: Annotated[int | None, Option(help="Which split of the protocol; the seed's own by default.")] = None,
+    seed: Annotated[int, Option(help="Seed of the weights, of dropout and of the split.")] = 0,
+    settings: Settings = None,
     log: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Write every epoch to a file of JSON lines, `*.jsonl`, or to a folder of TensorBoard events; may be "
-            "given again.",
-            metavar="PATH",
-        ),
+        Option(help="Log of every epoch: JSON lines, `*.jsonl`, or a folder of TensorBoard events; may be repeated."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for result.json, the weights and the configuration.", metavar="DIR")
-    ] = None,
+    out: Annotated[Path | None, Option(help="Folder for result.json, the weights and the configuration.")] = None,
     device: Device = "cpu",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Also run scikit-learn's LabelSpreading on the same split.")
-    ] = False,
+    compare: Annotated[bool, Option("--compare", help="Also run scikit-learn's LabelSpreading on the split.")] = False,
 ) -> None:
     """Train a model on a dataset and report its accuracy.
 
@@ -148,10 +120,10 @@ def _logs(paths: Sequence[Path]) -> "list[Callback]":
 
 @app.command()
 def evaluate(
-    folder: Annotated[Path, typer.Argument(help="The folder of a run, as `train --out` left it.", metavar="DIR")],
+    folder: Annotated[Path, Argument(help="The folder of a run, as `train --out` left it.", metavar="DIR")],
     device: Device = "cpu",
 ) -> None:
-    """Evaluate a trained model again and print its accuracy beside the recorded one."""
+    """Evaluate a trained model again and print its accuracy and the recorded one."""
     from beltrami.report.terminal import print_evaluation
     from beltrami.run import evaluate_run
 
@@ -168,13 +140,20 @@ def datasets() -> None:
     print_datasets(CATALOGUE, {name: available(name) for name in CATALOGUE})
 
 
-app.command()(encode)
-app.command()(rewire)
-app.command()(bench)
-app.command()(study)
-app.command()(denoise)
-app.command()(tune)
-app.command()(zoo)
+@app.command()
+def zoo() -> None:
+    """Print the paper's Table 1 from the code: each network as a flow on a graph by a scheme, and how to train it.
+
+    `beltrami train cora --recipe gat-flow` trains the second row, and so on by the names of the last column.
+    """
+    from beltrami.model.zoo import TABLE
+    from beltrami.report.terminal import print_zoo
+
+    print_zoo(TABLE)
+
+
+for command in (encode, rewire, bench, study, denoise, tune):
+    app.command()(command)
 
 
 def main() -> None:

@@ -3,32 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from beltrami.cli.option import Component, Device, check_device, check_file
+from beltrami.cli.option import Component, Dataset, Device, Settings, check_device, check_file
 
-Name = Annotated[str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="DATASET")]
+Out = Annotated[Path, Option(help="The file to write, in safetensors.")]
 
 
 def encode(
-    dataset: Name,
-    encoding: Annotated[
-        str,
-        typer.Option(
-            help="How: ppr, heat, laplacian, walk (return probabilities), deepwalk or hyperbolic.", metavar="NAME"
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The file to write, in safetensors.", metavar="FILE")],
+    dataset: Dataset,
+    encoding: Annotated[str, Option(help="How: ppr, heat, laplacian, walk, deepwalk or hyperbolic.")],
+    out: Out,
     component: Component = "largest",
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of deepwalk and hyperbolic; 0 by default.", metavar="N")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Change a setting, such as `--set position.channels=64`.", metavar="position.NAME=VALUE"
-        ),
-    ] = None,
+    seed: Annotated[int | None, Option(help="Seed of deepwalk and hyperbolic; 0 by default.")] = None,
+    settings: Settings = None,
     device: Device = "cpu",
 ) -> None:
     """Write positions of a dataset's nodes to a file.
@@ -59,20 +47,12 @@ def encode(
 
 
 def rewire(
-    dataset: Name,
-    stencil: Annotated[
-        str, typer.Option(help="How: knn, radius, digl, threshold, complete, isolated or keep.", metavar="NAME")
-    ],
-    out: Annotated[Path, typer.Option(help="The file to write, in safetensors.", metavar="FILE")],
-    positions: Annotated[
-        Path | None,
-        typer.Option(help="Positions for knn and radius to look at, as `encode` wrote them.", metavar="FILE"),
-    ] = None,
+    dataset: Dataset,
+    stencil: Annotated[str, Option(help="How: knn, radius, digl, threshold, complete, isolated or keep.")],
+    out: Out,
+    positions: Annotated[Path | None, Option(help="Positions for knn and radius, as `encode` wrote them.")] = None,
     component: Component = "largest",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a setting, such as `--set stencil.k=32`.", metavar="stencil.NAME=VALUE"),
-    ] = None,
+    settings: Settings = None,
     device: Device = "cpu",
 ) -> None:
     """Write the graph that a stencil makes of a dataset's graph, and compare the two.

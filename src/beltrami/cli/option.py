@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
     from beltrami.lab.worker import Worker
 
-Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda or cuda:N.", metavar="D")]
-Component = Annotated[
-    str,
-    typer.Option(
-        "--component", help="Of the graph: largest, or all. A run needs the same `data.component`.", metavar="NAME"
-    ),
+Device = Annotated[str, Option(help="Where to compute: cpu, cuda or cuda:N.")]
+Dataset = Annotated[str, Argument(help="A dataset's name; `beltrami datasets` lists them.")]
+Settings = Annotated[
+    list[str] | None,
+    Option("--set", help="Change a setting, such as `--set train.epochs=50`; may be repeated.", metavar="NAME=VALUE"),
 ]
+Resume = Annotated[bool, Option("--resume", help="Continue a results file: runs with a result are not repeated.")]
+Component = Annotated[str, Option(help="Of the graph: largest, or all. A run needs the same `data.component`.")]
 
 
 def check_device(name: str) -> str:

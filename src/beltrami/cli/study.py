@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
-from beltrami.cli.option import Device, check_device, check_folder, ray_executor, resumable
+from beltrami.cli.option import Device, Resume, Settings, check_device, check_folder, ray_executor, resumable
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
@@ -17,55 +17,22 @@ NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewir
 
 
 def study(
-    name: Annotated[
-        str | None, typer.Argument(help=f"Which study: {NAMES}. Without a name, they are listed.", metavar="NAME")
-    ] = None,
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option(help="Datasets, with commas between them; the study's own by default.", metavar="NAMES"),
-    ] = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Methods of the study, or recipe files, with commas between them; all by default.", metavar="NAMES"
-        ),
-    ] = None,
-    splits: Annotated[int | None, typer.Option(help="Random splits of each dataset.", metavar="N")] = None,
-    inits: Annotated[int | None, typer.Option(help="Runs from other seeds on each split.", metavar="N")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Change a setting of every method, such as `train.epochs=20`.", metavar="NAME=VALUE"
-        ),
-    ] = None,
+    name: Annotated[str | None, Argument(help=f"Which study: {NAMES}. Without a name, they are listed.")] = None,
+    datasets: Annotated[list[str] | None, Option(help="Datasets, separated by commas; else the study's.")] = None,
+    methods: Annotated[list[str] | None, Option(help="Methods or recipe files, separated by commas.")] = None,
+    splits: Annotated[int | None, Option(help="Random splits of each dataset.")] = None,
+    inits: Annotated[int | None, Option(help="Runs from other seeds on each split.")] = None,
+    settings: Settings = None,
     device: Device = "cpu",
-    together: Annotated[
-        int | None,
-        typer.Option(help="Runs trained as one program; by default 25 on a GPU and 1 on the CPU.", metavar="N"),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Run batches on an existing Ray cluster, such as auto; `local` starts Ray on this machine.",
-            metavar="ADDR",
-        ),
-    ] = None,
-    cpus_per_batch: Annotated[
-        float | None, typer.Option(help="Cores of a batch, with Ray; 1 by default.", metavar="C")
-    ] = None,
-    gpus_per_batch: Annotated[
-        float | None,
-        typer.Option(help="GPUs of a batch, with Ray, such as 0.5; 1 by default with `--device cuda`.", metavar="F"),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a results file: runs that are done are not repeated.")
-    ] = False,
-    show: Annotated[bool, typer.Option("--show", help="Print the tables of a results file and run nothing.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder of the results file, NAME.jsonl.", metavar="DIR")] = Path(
-        "results/study"
-    ),
+    together: Annotated[int | None, Option(help="Runs in one program; by default 25 on a GPU, 1 on the CPU.")] = None,
+    address: Annotated[str | None, Option(help="A Ray cluster, such as auto; `local` is this machine.")] = None,
+    cpus_per_batch: Annotated[float | None, Option(help="Cores of a batch, with Ray; 1 by default.")] = None,
+    gpus_per_batch: Annotated[float | None, Option(help="GPUs of a batch, with Ray; 1 with `--device cuda`.")] = None,
+    resume: Resume = False,
+    show: Annotated[bool, Option("--show", help="Print the tables of a results file and run nothing.")] = False,
+    out: Annotated[Path, Option(help="Folder of the results file, NAME.jsonl.")] = Path("results/study"),
 ) -> None:
-    """Measure a table or figure of the paper again, with intervals and the paper's figures beside ours.
+    """Measure a table or figure of the paper again, with intervals and the paper's figures next to ours.
 
     Every run leaves one line in the results file as soon as it ends, so that a study that was stopped, even killed,
     continues with `--resume`. A run that fails leaves its error, and is repeated then. A run that another study in the
@@ -73,7 +40,7 @@ def study(
 
     - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
 
-    - `attention`: the four diffusivities, frozen and live, beside uniform weights.
+    - `attention`: the four diffusivities, frozen and live, against uniform weights.
 
     - `positions`: with and without, and over their width. `rewiring`: the graph that the flow is on.
 
@@ -106,12 +73,7 @@ def study(
         return
     executor, size = _executor(chosen.work, device, together, address, cpus_per_batch, gpus_per_batch)
     runs = plan(
-        chosen,
-        datasets=_names(datasets),
-        methods=_names(methods),
-        splits=splits,
-        inits=inits,
-        settings=settings or [],
+        chosen, datasets=_names(datasets), methods=_names(methods), splits=splits, inits=inits, settings=settings or []
     )
     check_folder(out)
     with RecordLog(path, resume=resume) as log:

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from beltrami.cli.option import Device, check_folder, ray_executor, resumable
+from beltrami.cli.option import Dataset, Device, Resume, Settings, check_folder, ray_executor, resumable
+from beltrami.errors import DataError
 
 if TYPE_CHECKING:
     from beltrami.lab.executor import Executor
@@ -14,35 +15,19 @@ if TYPE_CHECKING:
 
 
 def tune(
-    dataset: Annotated[
-        str, typer.Argument(help="A dataset's name; `beltrami datasets` lists them.", metavar="DATASET")
-    ],
-    trials: Annotated[int, typer.Option(help="Configurations to try, the recipe's own among them.", metavar="N")],
-    recipe: Annotated[str, typer.Option(help="The recipe to begin with, or a recipe file.", metavar="NAME")] = "blend",
-    protocol: Annotated[
-        str | None, typer.Option(help="Split protocol; the recipe's own by default.", metavar="PROTOCOL")
-    ] = None,
-    splits: Annotated[
-        int, typer.Option(help="Splits of a trial; initial weights where the protocol has one split.", metavar="K")
-    ] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of the random configurations.", metavar="N")] = 0,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Fix a setting in all trials, such as `train.epochs=50`.", metavar="NAME=VALUE"),
-    ] = None,
+    dataset: Dataset,
+    trials: Annotated[int, Option(help="Configurations to try, the recipe's own among them.")],
+    recipe: Annotated[str, Option(help="The recipe to begin with, or a recipe file.")] = "blend",
+    protocol: Annotated[str | None, Option(help="Split protocol; the recipe's own by default.")] = None,
+    splits: Annotated[int, Option(help="Splits of a trial; initial weights where the protocol has one split.")] = 3,
+    seed: Annotated[int, Option(help="Seed of the random configurations.")] = 0,
+    settings: Settings = None,
     device: Device = "cpu",
-    gpus_per_trial: Annotated[
-        float | None,
-        typer.Option(help="GPUs of a trial, such as 0.25; 1 by default with `--device cuda`.", metavar="F"),
-    ] = None,
-    cpus_per_trial: Annotated[float, typer.Option(help="Cores of a trial.", metavar="C")] = 1.0,
-    address: Annotated[
-        str, typer.Option(help="An existing Ray cluster, such as auto; `local` is this machine.", metavar="ADDR")
-    ] = "local",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a results file: trials that have ended are not repeated.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of trials.jsonl and best.json.", metavar="DIR")] = None,
+    gpus_per_trial: Annotated[float | None, Option(help="GPUs of a trial, such as 0.25; 1 on cuda.")] = None,
+    cpus_per_trial: Annotated[float, Option(help="Cores of a trial.")] = 1.0,
+    address: Annotated[str, Option(help="An existing Ray cluster, such as auto; `local` is this machine.")] = "local",
+    resume: Resume = False,
+    out: Annotated[Path | None, Option(help="Folder of trials.jsonl and best.json.")] = None,
 ) -> None:
     """Search the settings of a recipe by validation accuracy, at random and with hyperband's early stopping.
 
@@ -61,33 +46,34 @@ def tune(
 
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`
     """
-    from beltrami.lab.study import RecordLog
+    from beltrami.lab.study import RecordLog, latest
     from beltrami.lab.tune import TrialWorker, search_for
+    from beltrami.report.study_terminal import print_search
+    from beltrami.train import write_atomically
 
     if trials < 1:
         raise ValueError(f"`--trials` needs at least 1; got {trials}.")
     search = search_for(dataset, recipe, protocol=protocol, splits=splits, settings=settings or [], seed=seed)
     folder = out or Path("runs") / f"tune-{dataset}-{search.base.recipe}"
-    executor = ray_executor(
-        "beltrami tune",
-        TrialWorker(search, device),
-        "trial",
-        device=device,
-        cpus=cpus_per_trial,
-        gpus=gpus_per_trial,
-        address=address,
-    )
+    worker, cpus, gpus = TrialWorker(search, device), cpus_per_trial, gpus_per_trial
+    executor = ray_executor("beltrami tune", worker, "trial", device=device, cpus=cpus, gpus=gpus, address=address)
     check_folder(folder)
     with RecordLog(folder / "trials.jsonl", resume=resume) as log:
         todo = search.pending(trials, log.records)
         if todo:
             _run(executor, search, todo, log)
-        _conclude(search, log, folder / "best.json")
+        best = search.best(log.records)
+        if best is None:
+            failed, last = len(latest(log.records)), log.records[-1].error
+            raise DataError(f"none of the {failed} trials has a result; the last failed: {last}")
+        path = folder / "best.json"
+        write_atomically(path, best.to_json().encode())
+        print_search(search, log.records, best, path=path)
 
 
 def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLog") -> None:
     """Run the trials that are not done."""
-    from beltrami.lab.tune import Scheduler
+    from beltrami.lab.tune import run_search
     from beltrami.report.progress import counting, display
     from beltrami.report.study_terminal import describe_trial
     from beltrami.run import load_problem
@@ -101,17 +87,4 @@ def _run(executor: "Executor", search: "Search", todo: list[int], log: "RecordLo
         return f"{len(log.done())} trials in {log.path}"
 
     with resumable(done), executor, counting(len(todo), title=title, describe=describe_trial) as watch:
-        Scheduler(search, log, watch).run(executor, todo)
-
-
-def _conclude(search: "Search", log: "RecordLog", path: Path) -> None:
-    from beltrami.errors import DataError
-    from beltrami.report.study_terminal import print_search
-    from beltrami.train import write_atomically
-
-    best = search.best(log.records)
-    if best is None:
-        last = log.records[-1].error
-        raise DataError(f"none of the {len(log.runs())} trials has a result; the last failed: {last}")
-    write_atomically(path, best.to_json().encode())
-    print_search(search, log.records, best, path=path)
+        run_search(executor, search, todo, log, watch=watch)

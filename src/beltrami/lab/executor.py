@@ -3,20 +3,21 @@
 Studies and searches use the same ones. A remote executor sends a copy of its worker to each of its processes.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import closing
-from typing import Any, Self
+from contextlib import AbstractContextManager, ExitStack, closing
+from typing import Any
 
 from beltrami.lab.worker import (
     Died,
     Finished,
     JobReport,
+    Message,
     OnEpoch,
     Worker,
-    WorkerEnvironment,
     call_worker,
+    data_folders,
     start_worker,
 )
 
@@ -24,31 +25,31 @@ OnReport = Callable[[Any, Any], bool]
 """Called with a job and a value that it reports; returns whether the job goes on."""
 
 
-class Executor(ABC):
+class Executor(AbstractContextManager["Executor"]):
     """Runs jobs while it has room for them. Leaving its ``with`` block abandons jobs that are not finished."""
 
-    @abstractmethod
-    def __enter__(self) -> Self: ...
-
-    @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
+    _running: Collection[Any]
 
     @property
-    @abstractmethod
     def busy(self) -> bool:
         """Whether a job is running."""
+        return bool(self._running)
 
     @property
-    @abstractmethod
     def has_room(self) -> bool:
         """Whether one more job can start now."""
+        return not self._running or len(self._running) < self.capacity()
+
+    @abstractmethod
+    def capacity(self) -> int:
+        """How many jobs can run at once now."""
 
     @abstractmethod
     def submit(self, job: Any) -> None:
         """Start a job."""
 
     @abstractmethod
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch) -> tuple[Any, Finished | Died]:
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
         """Wait until a job ends, and return it with its outcome; a job that is stopped ends with its last report.
 
         Only jobs in this process call ``on_epoch``.
@@ -60,27 +61,19 @@ class Local(Executor):
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self._jobs: list[Any] = []
-
-    def __enter__(self) -> Self:
-        return self
+        self._running: list[Any] = []
 
     def __exit__(self, *_: object) -> None:
-        self._jobs.clear()
+        self._running.clear()
 
-    @property
-    def busy(self) -> bool:
-        return bool(self._jobs)
-
-    @property
-    def has_room(self) -> bool:
-        return not self._jobs
+    def capacity(self) -> int:
+        return 1
 
     def submit(self, job: Any) -> None:
-        self._jobs.append(job)
+        self._running.append(job)
 
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch) -> tuple[Any, Finished | Died]:
-        job = self._jobs.pop(0)
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
+        job = self._running.pop(0)
         with closing(self.worker.run(job, on_epoch)) as messages:
             for message in messages:
                 if isinstance(message, Finished):
@@ -90,16 +83,13 @@ class Local(Executor):
         raise AssertionError("a worker ends every job with `Finished`")
 
 
-class Remote(Executor):
+class RemoteExecutor(Executor):
     """An executor with a process for each running job. A process runs one job after the other."""
 
     def __init__(self) -> None:
+        self._stack = ExitStack()  # what else ends with the block
         self._idle: list[Any] = []
         self._running: dict[Any, tuple[Any, Any]] = {}  # process and job by the future of its next message
-
-    @abstractmethod
-    def capacity(self) -> int:
-        """How many jobs can run at once now."""
 
     @abstractmethod
     def start_process(self) -> Any:
@@ -118,22 +108,14 @@ class Remote(Executor):
         """Wait for one of the futures and return it."""
 
     @abstractmethod
-    def result(self, future: Any) -> JobReport | Finished | Died:
+    def result(self, future: Any) -> Message | Died:
         """Return the result of a future that is done; raise errors of the worker itself."""
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._running)
-
-    @property
-    def has_room(self) -> bool:
-        return not self._running or len(self._running) < self.capacity()
 
     def submit(self, job: Any) -> None:
         process = self._idle.pop() if self._idle else self.start_process()
         self._running[self.call(process, "start", job)] = process, job
 
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch) -> tuple[Any, Finished | Died]:
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
         while True:
             future = self.first_done(list(self._running))
             process, job = self._running.pop(future)
@@ -155,6 +137,10 @@ class Remote(Executor):
                 self.end_process(process)
             return job, message
 
+    def __exit__(self, *_: object) -> None:
+        self.abandon()
+        self._stack.close()
+
     def abandon(self) -> None:
         """Kill all processes."""
         processes = [*self._idle, *(process for process, _ in self._running.values())]
@@ -163,15 +149,11 @@ class Remote(Executor):
             self.end_process(process)
 
 
-class Processes(Remote):
-    """Processes of one thread each on this machine, by loky.
+class Processes(RemoteExecutor):
+    """``size`` processes of one thread each on this machine, by loky.
 
     One graph is seldom enough work for two cores, while two processes of one thread run two jobs in little more than
     the time of one. A process that dies ends its own job only; when the block is left, no process is alive.
-
-    Args:
-        worker: runs the jobs.
-        size: how many processes.
     """
 
     def __init__(self, worker: Worker, size: int) -> None:
@@ -180,12 +162,6 @@ class Processes(Remote):
             raise ValueError(f"Processes needs a `size` of at least 1; got {size}.")
         self.worker, self.size = worker, size
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.abandon()
-
     def capacity(self) -> int:
         return self.size
 
@@ -193,7 +169,7 @@ class Processes(Remote):
         from joblib.externals.loky import ProcessPoolExecutor
 
         threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        begin = (self.worker, WorkerEnvironment(threads=1))
+        begin = (self.worker, 1, data_folders())
         return ProcessPoolExecutor(1, timeout=None, env=threads, initializer=start_worker, initargs=begin)
 
     def end_process(self, process: Any) -> None:
@@ -205,11 +181,11 @@ class Processes(Remote):
     def first_done(self, futures: Sequence[Any]) -> Any:
         return next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
 
-    def result(self, future: Any) -> JobReport | Finished | Died:
+    def result(self, future: Any) -> Message | Died:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         try:
-            message: JobReport | Finished = future.result()
+            message: Message = future.result()
         except TerminatedWorkerError:
             return Died()
         return message

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
-from beltrami.lab.executor import Remote
-from beltrami.lab.worker import Died, Finished, JobReport, Worker, WorkerEnvironment, WorkerProcess
+from beltrami.lab.executor import RemoteExecutor
+from beltrami.lab.worker import Died, Message, Worker, WorkerProcess, data_folders
 
 LOCAL = "local"
 """The address of a Ray cluster that is started on this machine and ends with the block."""
@@ -27,19 +27,12 @@ ROUNDING = 1e-9  # of quotients of decimal fractions
 
 @dataclass(frozen=True)
 class Resources:
-    """CPUs and GPUs that a job reserves on a cluster.
+    """CPUs and GPUs that a job reserves on a cluster."""
 
-    Args:
-        unit: ``trial`` or ``batch``, as in the names of the options.
-        device: ``cpu`` or ``cuda``.
-        cpus: cores of a job, which are also its threads.
-        gpus: GPUs of a job; 0.25 puts four jobs on each GPU.
-    """
-
-    unit: str
-    device: str
-    cpus: float
-    gpus: float
+    unit: str  # `trial` or `batch`, as in the names of the options
+    device: str  # `cpu` or `cuda`
+    cpus: float  # cores of a job, which are also its threads
+    gpus: float  # GPUs of a job; 0.25 puts four jobs on each GPU
 
     def __post_init__(self) -> None:
         if self.device not in ("cpu", "cuda"):
@@ -78,28 +71,22 @@ class Resources:
 
     def check(self, machines: Sequence[Mapping[str, float]]) -> None:
         """Refuse resources that no machine has: Ray would wait for them for ever."""
-        for kind, wanted in (("CPU", self.cpus), ("GPU", self.gpus)):
-            most = max((machine.get(kind, 0) for machine in machines), default=0)
-            if wanted > most:
-                raise ValueError(
-                    f"`--{kind.lower()}s-per-{self.unit}` asks for {wanted:g}, but no machine of Ray has more than "
-                    f"{most:g} {kind}s."
-                )
         if not any(map(self.jobs_on, machines)):
-            raise ValueError(f"no machine of Ray has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a {self.unit}.")
+            have = ", ".join(sorted({f"{each.get('CPU', 0):g} and {each.get('GPU', 0):g}" for each in machines}))
+            raise ValueError(
+                f"no machine of Ray has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a {self.unit} (but {have}): "
+                f"lower `--cpus-per-{self.unit}` or `--gpus-per-{self.unit}`."
+            )
 
 
-class Ray(Remote):
+class Ray(RemoteExecutor):
     """As many jobs at once as the machines of a Ray cluster have room for. Creating it imports Ray.
 
     A job whose machine is lost has died; machines that join the cluster are used. When the block is left, the cluster's
     processes and files on this machine are gone, and jobs on other machines are abandoned.
 
-    Args:
-        worker: runs the jobs.
-        resources: of each job.
-        address: of an existing cluster, such as ``auto``, or ``LOCAL``. Every machine of a cluster needs the library
-            and the data in the same folders as here.
+    ``resources`` are those of each job; ``address`` is that of an existing cluster, such as ``auto``, or ``LOCAL``.
+    Every machine of a cluster needs the library and the data in the same folders as here.
     """
 
     def __init__(self, worker: Worker, resources: Resources, *, address: str = LOCAL) -> None:
@@ -123,17 +110,13 @@ class Ray(Remote):
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.abandon()
-        self._stack.close()
-
     def capacity(self) -> int:
         return sum(map(self.resources.jobs_on, self._machines()))
 
     def start_process(self) -> Any:
         options = {"num_cpus": self.resources.cpus, "num_gpus": self.resources.gpus}
         actor = self._ray.remote(WorkerProcess).options(**options, max_restarts=0, max_task_retries=0)
-        return actor.remote(self.worker, WorkerEnvironment(self.resources.threads))
+        return actor.remote(self.worker, self.resources.threads, data_folders())
 
     def end_process(self, process: Any) -> None:
         self._ray.kill(process)
@@ -147,11 +130,11 @@ class Ray(Remote):
         (future,), _ = self._ray.wait(futures, num_returns=1)
         return future
 
-    def result(self, future: Any) -> JobReport | Finished | Died:
+    def result(self, future: Any) -> Message | Died:
         from ray.exceptions import RayActorError, RayError, RayTaskError
 
         try:
-            message: JobReport | Finished = self._ray.get(future)
+            message: Message = self._ray.get(future)
         except RayTaskError as error:  # of the worker, not of its process
             raise error.cause from None
         except RayActorError as error:

@@ -3,21 +3,21 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Protocol
 
 from beltrami.errors import in_words
 
-OnEpoch = Callable[[int, int], None]
-"""Called with the number of an epoch and how many runs are still training."""
+OnEpoch = Callable[[int], None]
+"""Called with the number of an epoch."""
 FOLDERS = ("BELTRAMI_DATA", "BELTRAMI_CACHE")
 
 
 @dataclass(frozen=True)
 class JobReport:
-    """An intermediate value of a job, which waits until it is told to go on or to stop."""
+    """An intermediate value of a job, which then waits for the decision whether it goes on."""
 
     value: Any
 
@@ -35,68 +35,60 @@ class Died:
     """The process of a job ended before the job did."""
 
 
+Message = JobReport | Finished
+
+
 class Worker(Protocol):
     """Runs jobs, one at a time. Workers, jobs and values are pickled by remote executors."""
 
-    def run(self, job: Any, on_epoch: OnEpoch) -> Generator[JobReport | Finished, None, None]:
+    def run(self, job: Any, on_epoch: OnEpoch) -> Generator[Message, None, None]:
         """Run a job: any number of reports, then ``Finished``."""
 
 
-@dataclass(frozen=True)
-class WorkerEnvironment:
-    """What another process needs in order to compute as this one does: folders by environment variable, threads."""
-
-    threads: int
-    folders: Mapping[str, str] = field(
-        default_factory=lambda: {name: os.path.abspath(os.environ[name]) for name in FOLDERS if os.environ.get(name)}
-    )
-
-    def enter(self) -> None:
-        """Make it the environment of this process."""
-        import torch
-
-        os.environ.update(self.folders)
-        torch.set_num_threads(self.threads)
+def data_folders() -> dict[str, str]:
+    """Return the folders of data and cache, by environment variable, that another process has to use too."""
+    return {name: os.path.abspath(os.environ[name]) for name in FOLDERS if os.environ.get(name)}
 
 
 class WorkerProcess:
     """A worker in another process, and the job that it has started."""
 
-    def __init__(self, worker: Worker, environment: WorkerEnvironment) -> None:
-        environment.enter()
-        self._worker = worker
-        self._messages: Any = iter(())
+    def __init__(self, worker: Worker, threads: int, folders: Mapping[str, str]) -> None:
+        import torch
 
-    def start(self, job: Any) -> JobReport | Finished:
+        os.environ.update(folders)
+        torch.set_num_threads(threads)
+        self._worker = worker
+        self._messages: Iterator[Message] = iter(())
+
+    def start(self, job: Any) -> Message:
         """Run a job until its first message; a job that was stopped before it is dropped."""
-        self._messages = None
-        self._messages = self._worker.run(job, lambda number, going: None)
+        self._messages = iter(())
+        self._messages = self._worker.run(job, lambda number: None)
         return self.advance()
 
-    def advance(self) -> JobReport | Finished:
+    def advance(self) -> Message:
         """Run the job until its next message."""
         try:
-            message: JobReport | Finished = next(self._messages)
+            return next(self._messages)
         except Exception as error:  # not every exception can be pickled
             raise RuntimeError(f"a worker failed: {in_words(error)}") from None
-        return message
 
 
 _process: WorkerProcess | None = None  # of a process that `Processes` started
 
 
-def start_worker(worker: Worker, environment: WorkerEnvironment) -> None:
+def start_worker(worker: Worker, threads: int, folders: Mapping[str, str]) -> None:
     """Make this process the process of a worker."""
     global _process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is interrupted kills its workers
     Thread(target=_exit_after, args=(os.getppid(),), daemon=True).start()
-    _process = WorkerProcess(worker, environment)
+    _process = WorkerProcess(worker, threads, folders)
 
 
-def call_worker(method: str, *arguments: Any) -> JobReport | Finished:
+def call_worker(method: str, *arguments: Any) -> Any:
     """Call a method of this process's worker."""
-    message: JobReport | Finished = getattr(_process, method)(*arguments)
-    return message
+    return getattr(_process, method)(*arguments)
 
 
 def _exit_after(parent: int) -> None:

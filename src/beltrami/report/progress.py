@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -24,9 +23,8 @@ class Display:
         if name not in self._tasks:
             self._tasks[name] = self.bars.add_task(name, total=total, state="")
         count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
-        self.bars.update(
-            self._tasks[name], completed=done, total=total, state=count if state is None else f"{count} {state}"
-        )
+        text = count if state is None else f"{count} {state}"
+        self.bars.update(self._tasks[name], completed=done, total=total, state=text)
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a line above the bars."""
@@ -74,22 +72,19 @@ def counting(total: int, *, title: str, describe: Callable[[Record], str]) -> It
         yield RunCounter(shown, total, title, describe)
 
 
-@dataclass
 class RunCounter:
     """The progress of a study or a search: runs that have ended, the state of the others, and the time left."""
 
-    display: Display
-    total: int
-    title: str
-    describe: Callable[[Record], str]
-    clock: Callable[[], float] = time.monotonic
-    done: int = 0
-    state: str = ""
-    left: str = ""
-    start: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.start = self.clock()
+    def __init__(
+        self,
+        display: Display,
+        total: int,
+        title: str,
+        describe: Callable[[Record], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.display, self.total, self.title, self.describe, self.clock = display, total, title, describe, clock
+        self.done, self.state, self.left, self.start = 0, "", "", clock()
 
     def status(self, text: str) -> None:
         """Show what is running."""
@@ -103,7 +98,9 @@ class RunCounter:
     def end(self, record: Record) -> None:
         """Count a run that has ended; on a terminal only errors are printed."""
         self.done += 1
-        self.left = self._time_left()
+        taken = self.clock() - self.start
+        left = taken / self.done * (self.total - self.done)  # if the others take as long as those that have ended
+        self.left = f"about {_duration(left)} left" if self.done < self.total else f"in {_duration(taken)}"
         if not self.display.live:
             self.display.message(f"{self.done}/{self.total} {self.describe(record)} ({self.left})")
         elif record.error is not None:
@@ -112,13 +109,6 @@ class RunCounter:
 
     def _show(self) -> None:
         self.display.update(self.title, self.done, self.total, f"{self.state}  {self.left}")
-
-    def _time_left(self) -> str:
-        """Estimate the time left, as if the other runs took as long as those that have ended."""
-        taken = self.clock() - self.start
-        if self.done == self.total:
-            return f"in {_duration(taken)}"
-        return f"about {_duration(taken / self.done * (self.total - self.done))} left"
 
 
 def _duration(seconds: float) -> str:

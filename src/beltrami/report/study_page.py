@@ -18,7 +18,7 @@ each by its mean, else over the seeds), the number n of runs, and the paper's fi
 on the splits and seeds that both were trained on. Times are, for each dataset, those of one device, that of most of its
 runs."""
 EMPTY = "No study has left results yet."
-FIGURES = "study"  # folder of the figures, beside the page
+FIGURES = "study"  # folder of the figures, next to the page
 
 
 def results_page(results: Mapping[str, Sequence[Record]]) -> str:
@@ -37,7 +37,7 @@ def figures(results: Mapping[str, Sequence[Record]]) -> list[Plot]:
 
 
 def write_page(results: Mapping[str, Sequence[Record]], path: Path) -> None:
-    """Write the page, and its figures into a folder beside it."""
+    """Write the page, and its figures into a folder next to it."""
     path.write_text(results_page(results))
     for plot in figures(results):
         plot.save(path.parent / FIGURES)
@@ -90,7 +90,7 @@ def _conditions(records: Sequence[Record]) -> str:
     tried = {of: count for of, count in counts.items() if count is not None}
     if tried:
         words = ", ".join(f"{method} on {dataset} {count}" for (method, dataset), count in sorted(tried.items()))
-        parts.append(f"Configurations tried on validation: {words}; of other rows nobody counted them.")
+        parts.append(f"Configurations tried on validation: {words}; not recorded for other rows.")
     return " ".join(parts)
 
 

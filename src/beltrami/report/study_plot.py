@@ -11,7 +11,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from beltrami.data import CATALOGUE
-from beltrami.lab.study import Cell, Record, Table, latest
+from beltrami.lab.study import Record, Table, latest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,21 +33,13 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure with one panel for each dataset.
+    """A figure with one panel for each dataset."""
 
-    Args:
-        name: of the file, without suffix.
-        caption: the caption.
-        datasets: one panel each.
-        panel: draws the panel of a dataset.
-        height: of a panel, in inches.
-    """
-
-    name: str
-    caption: str
-    datasets: tuple[str, ...]
-    panel: Panel
-    height: float = 2.8
+    name: str  # of the file, without suffix
+    caption: str  # the caption
+    datasets: tuple[str, ...]  # one panel each
+    panel: Panel  # draws the panel of a dataset
+    height: float = 2.8  # of a panel, in inches
 
     def save(self, folder: Path) -> Path:
         """Write the figure as SVG."""
@@ -94,8 +86,8 @@ def against_paper(table: Table) -> Plot | None:
                 ours.append((cell.sample.mean, height, cell.sample.half or 0.0))
             if cell is not None and cell.paper is not None:
                 papers.append((cell.paper.value, height - 0.25, cell.paper.deviation or 0.0))
-        _marks(axis, ours, "ours, 95% interval", mark="o", colour=OURS)
-        _marks(axis, papers, "paper, standard deviation", mark="D", colour=PAPER)
+        _error_bars(axis, ours, "xerr", label="ours, 95% interval", fmt="o", color=OURS)
+        _error_bars(axis, papers, "xerr", label="paper, standard deviation", fmt="D", color=PAPER)
         axis.set_yticks(range(len(methods)), list(reversed(methods)))
         axis.set_xlabel(table.quantity.title)
 
@@ -113,10 +105,12 @@ def along_curve(table: Table) -> Plot | None:
 
     def panel(axis: Axes, dataset: str) -> None:
         for name, colour in zip(series, COLOURS, strict=False):
-            chosen = [
-                (each.at, table.cells.get((each.name, dataset))) for each in points.values() if each.series == name
+            found = [
+                (each.at or 0.0, cell.sample.mean, cell.sample.half or 0.0)
+                for each in points.values()
+                if each.series == name and (cell := table.cells.get((each.name, dataset))) and cell.sample
             ]
-            _curve(axis, [(at, cell) for at, cell in chosen if at is not None and cell is not None], name, colour)
+            _error_bars(axis, sorted(found), "yerr", label=name, fmt="o-", color=colour)
         for style, level in zip(LEVELS, (name for name in table.methods if name not in points), strict=False):
             cell = table.cells.get((level, dataset))
             if cell is not None and cell.sample is not None:
@@ -148,14 +142,9 @@ def along_flow(table: Table, records: Sequence[Record]) -> Plot | None:
     return Plot(f"{table.study.name}-flow", "validation accuracy along the flow", table.datasets, panel)
 
 
-def _marks(axis: Axes, found: Sequence[tuple[float, float, float]], label: str, *, mark: str, colour: str) -> None:
-    if found:
-        value, height, half = zip(*found, strict=True)
-        axis.errorbar(value, height, xerr=half, fmt=mark, color=colour, label=label, markersize=4, capsize=2)
-
-
-def _curve(axis: Axes, points: Sequence[tuple[float, Cell]], name: str, colour: str) -> None:
-    found = sorted((at, cell.sample.mean, cell.sample.half or 0.0) for at, cell in points if cell.sample is not None)
-    if found:
-        at, value, half = zip(*found, strict=True)
-        axis.errorbar(at, value, yerr=half, fmt="o-", color=colour, markersize=4, capsize=2, label=name)
+def _error_bars(axis: Axes, points: Sequence[tuple[float, float, float]], direction: str, **style: str) -> None:
+    """Draw points (x, y, half the width of an interval) with bars in a direction, ``xerr`` or ``yerr``."""
+    if points:
+        x, y, half = zip(*points, strict=True)
+        bars: dict[str, Any] = {direction: half, **style}
+        axis.errorbar(x, y, **bars, markersize=4, capsize=2)

@@ -107,7 +107,7 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
 
 
 def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, path: Path) -> None:
-    """Print the best trials beside the recipe itself, how the others ended, and how to train the best one."""
+    """Print the best trials and the recipe itself, how the others ended, and how to train the best one."""
     console = Console(highlight=False)
     ranked, trials = ranking(records), latest(records)
     console.print(f"[bold]validation {_validation(ranked[0])}%[/]  (trial {ranked[0].method})")
@@ -123,7 +123,7 @@ def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, 
     for record in ranked[:SHOWN]:
         table.add_column(record.method, justify="right")
     table.add_row("validation", *map(_validation, ranked[:SHOWN]))
-    configs = [search.trial(int(record.method)).config for record in ranked[:SHOWN]]
+    configs = [search.config(int(record.method)) for record in ranked[:SHOWN]]
     for name in names:
         table.add_row(f"[dim]{name}[/]", *(str(value_of(config, name)) for config in configs))
     console.print(table)

@@ -1,4 +1,4 @@
-"""Results in a terminal: runs, datasets, positions, rewired graphs, benchmarks and Table 1."""
+"""Results in a terminal: runs, datasets, positions, rewired graphs, images, benchmarks and Table 1."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,13 @@ from torch import Tensor
 
 from beltrami.data import Availability, Facts
 from beltrami.graph.statistics import Rewiring, Statistics
+from beltrami.image import Surface, noise_level, psnr, ssim
 from beltrami.model.zoo import ZooEntry
 from beltrami.result import RunResult
 
 LABELS = ("size", "operation", "edges")  # names that tell the measurements of a suite apart
 ZOO = ("network", "evolution", "diffusivity", "graph", "discretisation", "recipe")
+SSIM_WINDOW = 11  # pixels: smaller images have no SSIM
 UNWRAPPED = ("network", "diffusivity", "recipe")  # columns of the zoo that stay on one line
 
 
@@ -38,8 +40,7 @@ def print_run(result: RunResult, *, folder: Path, label_spreading: Mapping[str, 
     }
     if result.tried is not None:
         facts["configurations tried"] = f"{result.tried:,}, on validation"
-    _print_facts(console, facts)
-    console.print(f"[dim]saved in[/] {folder}")
+    _print_facts(facts, saved=[folder])
 
 
 def print_evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) -> None:
@@ -71,9 +72,7 @@ def print_positions(positions: Tensor, *, seconds: float, from_cache: bool, path
         "density": f"{nonzero / max(1, rows * columns):.4f}",
         "time": f"{seconds:.1f} s, {'from the cache' if from_cache else 'computed'}",
     }
-    console = Console(highlight=False)
-    _print_facts(console, facts)
-    console.print(f"[dim]saved in[/] {path}")
+    _print_facts(facts, saved=[path])
 
 
 def print_rewiring(rewiring: Rewiring, *, seconds: float, path: Path) -> None:
@@ -89,6 +88,24 @@ def print_rewiring(rewiring: Rewiring, *, seconds: float, path: Path) -> None:
     kept, known = _percentage(rewiring.kept), _percentage(rewiring.known)
     console.print(f"{kept} of the old edges are kept; {known} of the new ones are old")
     console.print(f"[dim]made in[/] {seconds:.1f} s[dim], saved in[/] {path}")
+
+
+def print_denoising(
+    before: Tensor, after: Tensor, surface: Surface, *, clean: Tensor | None, seconds: float, paths: Sequence[Path]
+) -> None:
+    """Print size, noise and settings, PSNR and SSIM if a clean image is given, and the files written."""
+    channels, height, width = before.shape
+    facts = {
+        "image": f"{width} x {height}, {'grey' if channels == 1 else 'colour'}",
+        "noise": f"{noise_level(before):.4f} -> {noise_level(after):.4f}",
+        "alpha": f"{surface.alpha:.4g}, patches {surface.patch} x {surface.patch}",
+        "time": f"{seconds:.1f} s",
+    }
+    if clean is not None:
+        facts["PSNR"] = f"{psnr(before, clean):.2f} -> {psnr(after, clean):.2f} dB"
+        if min(height, width) >= SSIM_WINDOW:
+            facts["SSIM"] = f"{ssim(before, clean):.3f} -> {ssim(after, clean):.3f}"
+    _print_facts(facts, saved=paths)
 
 
 def print_measurements(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str) -> None:
@@ -122,11 +139,14 @@ def _accuracy(test: float, val: float) -> str:
     return f"[bold]test accuracy {test:.2f}%[/]  (validation {val:.2f}%)"
 
 
-def _print_facts(console: Console, facts: Mapping[str, str]) -> None:
+def _print_facts(facts: Mapping[str, str], *, saved: Sequence[Path]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in facts.items():
         table.add_row(f"[dim]{name}[/]", value)
+    console = Console(highlight=False)
     console.print(table)
+    for path in saved:
+        console.print(f"[dim]saved in[/] {path}")
 
 
 def _table(names: Iterable[str], *, left: Sequence[str]) -> Table:

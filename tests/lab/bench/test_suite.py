@@ -1,4 +1,4 @@
-"""Benchmarks measure what they state, beside a baseline that trains, and their reports can be read back."""
+"""Benchmarks measure what they state, with a baseline that trains, and their reports can be read back."""
 
 import json
 import time
@@ -16,9 +16,10 @@ from beltrami.config import override
 from beltrami.config.build_evolution import terminal_time
 from beltrami.data import CATALOGUE, Facts
 from beltrami.graph import aggregate
+from beltrami.graph.ops import use
 from beltrami.lab.bench import SIZES, SUITES, BenchReport, run_suite
 from beltrami.lab.bench.gat import PyGGAT, gat_step, make_gat
-from beltrami.lab.bench.measure import BACKENDS, Timer, backend, copy_bandwidth
+from beltrami.lab.bench.measure import BACKENDS, Timer, copy_bandwidth
 from beltrami.lab.bench.problem import BenchProblem, generated, timed_config
 from beltrami.lab.bench.suite import variants
 from beltrami.model import BLEND
@@ -108,7 +109,7 @@ def test_every_backend_gives_the_same(name: str, tiny: Facts) -> None:
     edges = BenchProblem.load("cora", device="cpu").edges
     a, z = torch.rand(edges.num_edges), torch.randn(edges.num_nodes, 4)
     expected = aggregate(a, z, edges)
-    with backend(name):
+    with use(BACKENDS[name]):
         assert torch.allclose(aggregate(a, z, edges), expected, atol=1e-5)
 
 

@@ -44,8 +44,3 @@ def test_figures_print_as_in_print() -> None:
     assert str(Figure(79.0, 0.5)) == "79.0 ± 0.5"
     assert str(PARAMETERS.figure("gat", "ogbn-arxiv")) == "1,630,000"
     assert str(TRAINING.figure("gat", "cora")) == "1.68"
-
-
-def test_a_row_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"row 'gcn' of Table 9 needs 2 figures; got 1"):
-        PaperTable("Table 9", ("cora", "citeseer"), {"gcn": (None,)})

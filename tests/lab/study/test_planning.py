@@ -10,16 +10,15 @@ from beltrami.config import RECIPES, RunConfig, load_recipe, override
 from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import STUDIES, Study, plan, study_named
-from beltrami.lab.study.definition import Method, Sampling
-from beltrami.lab.study.planning import check_setups
-from beltrami.lab.study.run_key import key_of, setup_of
+from beltrami.lab.study.planning import Method, Sampling, check_setups
+from beltrami.lab.study.record import key_of, setup_of
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_can_be_planned(name: str) -> None:
     study = STUDIES[name]
     runs = plan(study, splits=None if study.sampling.fixed else 2, inits=1)
-    assert {run.method for run in runs} == {method.name for method in study.methods if method.recipe in RECIPES}
+    assert {run.method for run in runs} == {method.name for method in study.methods}
     assert len({(run.config.dataset, *run.identity) for run in runs}) == len(runs)
     setups = {(*run.group, setup_of(run.config)) for run in runs}
     assert len(setups) == len({run.group for run in runs})
@@ -83,14 +82,6 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         plan(STUDIES["random"], datasets=["coora"])
     with pytest.raises(UnknownName, match=r"unknown setting 'train.epoch'"):
         plan(STUDIES["random"], settings=["train.epoch=3"])
-
-
-def test_methods_without_a_recipe_are_left_out_unless_asked_for() -> None:
-    methods = (Method("here", "blend"), Method("not-yet", "no-such-recipe"))
-    study = replace(STUDIES["random"], methods=methods)
-    assert {run.method for run in plan(study, datasets=["cora"], splits=1)} == {"here"}
-    with pytest.raises(UnknownName, match=r"'not-yet'"):
-        plan(study, methods=["not-yet"])
 
 
 def test_datasets_without_settings_are_left_out_unless_asked_for() -> None:

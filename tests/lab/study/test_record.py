@@ -127,7 +127,7 @@ def test_a_run_counts_once_by_its_last_line(tmp_path: Path) -> None:
     failed, done, other = a_record(accuracy=None), a_record(accuracy=81.0), a_record("uniform", None)
     path = written(tmp_path / "random.jsonl", failed, other, done)
     with RecordLog(path, resume=True) as log:
-        assert log.runs() == [done, other]
+        assert latest(log.records) == [done, other]
         assert log.done() == {done.identity}
     assert latest([done, done]) == [done]
 

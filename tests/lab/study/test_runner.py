@@ -33,7 +33,7 @@ class FailingWork(Work):
 
     def one(self, config: RunConfig, problem: Problem, *, on_epoch: OnEpoch) -> Outcome:
         assert problem.split.seed == config.data.split_seed
-        on_epoch(1, 1)
+        on_epoch(1)
         if config.seed in self.broken:
             raise SolverError("the loss became nan")
         return Outcome(None, {"alone": 1})
@@ -50,9 +50,9 @@ class DyingExecutor(Local):
     """Stands for a process that dies with batches of more than one run, and with the run of seed 1."""
 
     def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
-        batch = self._jobs[0]
+        batch = self._running[0]
         if len(batch.runs) > 1 or batch.runs[0].config.seed == 1:
-            return self._jobs.pop(), Died()
+            return self._running.pop(), Died()
         return super().wait(*given)
 
 
@@ -205,7 +205,7 @@ def test_parameters_are_counted_without_computing_positions(encoding: str, monke
 
     monkeypatch.setattr(import_module("beltrami.precompute"), "cached_positions", refuse)
     work = Count()
-    found = work.one(config, work.load_problem(config, device="cpu"), on_epoch=lambda number, going: None)
+    found = work.one(config, work.load_problem(config, device="cpu"), on_epoch=lambda number: None)
     assert found.extra["parameters"] == expected
 
 

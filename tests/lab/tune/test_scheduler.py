@@ -1,6 +1,7 @@
 """Weak trials stop at milestones, and every trial leaves one record however it ends."""
 
 from collections.abc import Generator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from study_records import Seen
 
+from beltrami.config import override
 from beltrami.lab.executor import Local
 from beltrami.lab.study import Record, RecordLog, read_records
-from beltrami.lab.tune import Halving, Rungs, Scheduler, TrialProgress, TrialWorker, search_for
+from beltrami.lab.tune import Rungs, TrialProgress, TrialWorker, run_search, search_for
 from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch
 
 SEARCH = search_for("digits", "blend", splits=1, settings=["train.epochs=25"])
@@ -35,7 +37,7 @@ class LevelWorker:
 
 def searched(path: Path, levels: dict[int, float | None], seen: Seen | None = None) -> list[Record]:
     with RecordLog(path, resume=True) as log, Local(LevelWorker(levels)) as executor:
-        Scheduler(SEARCH, log, seen or Seen()).run(executor, list(levels))
+        run_search(executor, SEARCH, list(levels), log, watch=seen or Seen())
     return read_records(path)
 
 
@@ -72,10 +74,10 @@ def test_trials_that_fail_or_die_leave_their_error_and_do_not_count_later(tmp_pa
 
     class Dying(Local):
         def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
-            return self._jobs.pop(), Died()
+            return self._running.pop(), Died()
 
     with RecordLog(path, resume=True) as log, Dying(LevelWorker({1: 1.0})) as executor:
-        Scheduler(SEARCH, log, Seen()).run(executor, [1])
+        run_search(executor, SEARCH, [1], log, watch=Seen())
         died = "the trial's process died: the machine may be short of memory"
         assert brief(log.records[-1]) == ("1", 0, False, died)
     assert brief(searched(path, {0: 50.0})[-1]) == ("0", 25, False, None)  # though it had 99 before it failed
@@ -95,7 +97,7 @@ def test_a_worker_reports_milestones_and_the_end_or_its_error(settings: list[str
         *settings,
     ]
     search = search_for("digits", "blend", splits=1, settings=short)
-    *reports, last = TrialWorker(search, "cpu").run(0, lambda number, going: None)
+    *reports, last = TrialWorker(search, "cpu").run(0, lambda number: None)
     assert isinstance(last, Finished)
     if settings:
         assert (reports, last.clean) == ([], False)
@@ -106,12 +108,9 @@ def test_a_worker_reports_milestones_and_the_end_or_its_error(settings: list[str
 
 
 def test_milestones_are_the_papers_and_none_is_the_last_epoch() -> None:
-    assert list(Halving().milestones(45)) == [10, 20, 30, 40]
-    assert list(Halving().milestones(40)) == [10, 20, 30]
-    assert list(Halving(grace=3, half_life=5).milestones(14)) == [3, 8, 13]
-    assert list(Halving().milestones(10)) == []
-    with pytest.raises(ValueError, match=r"Halving needs `grace` and `half_life` of at least 1; got 0, 10"):
-        Halving(grace=0)
+    for epochs, expected in ((45, [10, 20, 30, 40]), (40, [10, 20, 30]), (10, [])):
+        base = override(SEARCH.base, [f"train.epochs={epochs}"])
+        assert list(replace(SEARCH, base=base).milestones) == expected
 
 
 def test_a_trial_goes_on_if_it_is_not_below_the_median_of_those_before_it() -> None:
@@ -127,13 +126,13 @@ def test_a_trial_goes_on_if_it_is_not_below_the_median_of_those_before_it() -> N
 
 def test_half_of_the_trials_are_left_after_every_half_life() -> None:
     random, rungs, left = Random(1), Rungs(), [2000]
-    for epoch in Halving().milestones(50):
+    for epoch in (10, 20, 30, 40):
         left.append(sum(rungs.climb(epoch, random.random()) for _ in range(left[-1])))
     assert [after / before for before, after in pairwise(left)] == pytest.approx([0.5] * 4, abs=0.06)
 
 
 def test_trials_of_the_past_count_as_if_they_had_just_climbed() -> None:
-    random, milestones = Random(2), Halving().milestones(45)
+    random, milestones = Random(2), (10, 20, 30, 40)
     curves = [sorted(random.random() for _ in range(length)) for length in (10, 9, 25, 44, 31, 10)]
     live, resumed = Rungs(), Rungs()
     for curve in curves:

@@ -10,7 +10,7 @@ from beltrami.config.build_evolution import terminal_time
 from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study import Record, RecordLog
-from beltrami.lab.study.definition import Sampling
+from beltrami.lab.study.planning import Sampling
 from beltrami.lab.tune import Search, TrialProgress, ranking, search_for
 
 SEARCH = search_for("digits", "blend", splits=2, settings=["train.epochs=30"])
@@ -28,30 +28,28 @@ def failed(number: int) -> Record:
 
 def test_trial_0_is_the_recipe_and_the_others_are_points_of_its_space() -> None:
     base = override(load_recipe("blend", "digits"), ["train.epochs=30"])
-    assert SEARCH.trial(0).config == base
+    assert SEARCH.config(0) == base
     for number in range(1, 30):
-        config = SEARCH.trial(number).config
+        config = SEARCH.config(number)
         assert config.train.epochs == 30
         changed = {name for name, value in departures(config).items() if departures(base).get(name) != value}
         assert changed <= set(SEARCH.space.distributions)
-    assert len({str(SEARCH.trial(number).config) for number in range(30)}) == 30
-    assert replace(SEARCH, seed=1).trial(3) != SEARCH.trial(3) == replace(SEARCH).trial(3)
+    assert len({str(SEARCH.config(number)) for number in range(30)}) == 30
+    assert replace(SEARCH, seed=1).config(3) != SEARCH.config(3) == replace(SEARCH).config(3)
 
 
 def test_fixed_settings_are_not_searched() -> None:
     search = search_for("digits", "blend", settings=["train.lr=0.02", "scheme.time = 3"])
-    drawn = [search.trial(number).config for number in range(9)]
+    drawn = [search.config(number) for number in range(9)]
     assert {(config.train.lr, terminal_time(config.scheme)) for config in drawn} == {(0.02, 3.0)}
     free = search_for("digits", "blend")
-    assert [config.model.dropout for config in drawn] == [
-        free.trial(number).config.model.dropout for number in range(9)
-    ]
+    assert [config.model.dropout for config in drawn] == [free.config(number).model.dropout for number in range(9)]
 
 
 def test_a_protocol_with_one_split_varies_the_initial_weights() -> None:
     assert SEARCH.sampling == Sampling("shchur", 2, 1)
     assert search_for("cora", "blend", protocol="planetoid", splits=3).sampling == Sampling("planetoid", 1, 3)
-    seeds = [(config.data.split_seed, config.seed) for config in SEARCH.trial(4).configs()]
+    seeds = [(config.data.split_seed, config.seed) for config in SEARCH.sampling.configs(SEARCH.config(4))]
     assert seeds == [(0, 0), (1, 1)]
 
 
@@ -71,7 +69,7 @@ def test_a_record_holds_the_settings_of_a_trial_and_how_it_ended(tmp_path: Path)
             log.append(record)
     with RecordLog(tmp_path / "trials.jsonl", resume=True) as log:
         assert log.records == records
-    assert records[0].settings == departures(SEARCH.trial(3).config)
+    assert records[0].settings == departures(SEARCH.config(3))
     assert records[0].extra == {
         "validation": 80.0,
         "by_epoch": [50.0, 80.0],
@@ -111,7 +109,7 @@ def test_the_best_is_a_recipe_that_says_how_many_were_tried(tmp_path: Path) -> N
     records = [failed(0), over(1, 80.0), over(2, 91.0, stopped=True), over(7, 91.0), failed(3)]
     assert [record.method for record in ranking(records)] == ["2", "7", "1"]
     best = SEARCH.best([*records, over(3, 70.0), over(3, 70.0)])
-    assert best == replace(SEARCH.trial(2).config, recipe="blend-tuned", tried=5)
+    assert best == replace(SEARCH.config(2), recipe="blend-tuned", tried=5)
     path = tmp_path / "best.json"
     path.write_text(best.to_json())
     assert load_recipe(str(path), "digits") == best

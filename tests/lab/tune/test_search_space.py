@@ -20,13 +20,12 @@ from beltrami.lab.tune.search_space import (
     LogUniform,
     SearchSpace,
     Uniform,
-    Whole,
     space_of,
     value_of,
 )
 
 GRID = [k / 4000 for k in range(4000)]
-DISTRIBUTIONS: list[Distribution] = [Uniform(0.2, 0.8), LogUniform(1e-4, 0.3), Whole(2, 6), Choice("a", "b", True, 8)]
+DISTRIBUTIONS: list[Distribution] = [Uniform(0.2, 0.8), LogUniform(1e-4, 0.3), Choice("a", "b", True, 8)]
 TUNABLE = [name for name in RECIPES if name not in ZOO_RECIPES]
 
 
@@ -34,9 +33,8 @@ def contains(drawn: Distribution, value: Any) -> bool:
     """Whether a distribution may draw a value."""
     if isinstance(drawn, Choice):
         return value in drawn.options
-    assert isinstance(drawn, (Uniform, LogUniform, Whole))
-    whole = not isinstance(drawn, Whole) or value == int(value)
-    return bool(whole and drawn.low <= value <= drawn.high)
+    assert isinstance(drawn, (Uniform, LogUniform))
+    return bool(drawn.low <= value <= drawn.high)
 
 
 def outside(space: SearchSpace, config: RunConfig) -> list[str]:
@@ -55,9 +53,8 @@ def test_values_are_distributed_as_stated() -> None:
     assert mean(Uniform(0.2, 0.8).at(u) for u in GRID) == pytest.approx(0.5, abs=1e-3)
     logs = [math.log10(LogUniform(1e-4, 1e-2).at(u)) for u in GRID]
     assert (min(logs), mean(logs), max(logs)) == pytest.approx((-4, -3, -2), abs=2e-3)
-    for each, options in ((Whole(2, 5), [2, 3, 4, 5]), (Choice(1, 2, 4, 8), [1, 2, 4, 8])):
-        drawn = [each.at(u) for u in GRID]
-        assert [drawn.count(option) for option in options] == [1000] * 4
+    drawn = [Choice(1, 2, 4, 8).at(u) for u in GRID]
+    assert [drawn.count(option) for option in (1, 2, 4, 8)] == [1000] * 4
 
 
 def test_drawn_numbers_have_four_digits() -> None:
@@ -70,8 +67,6 @@ def test_empty_distributions_are_refused() -> None:
         Uniform(2, 1)
     with pytest.raises(ValueError, match=r"LogUniform needs `low` above 0 and below `high`; got 0, 1"):
         LogUniform(0, 1)
-    with pytest.raises(ValueError, match=r"Whole needs `low` below `high`; got 3, 3"):
-        Whole(3, 3)
     with pytest.raises(ValueError, match=r"Choice needs at least two options"):
         Choice("alone")
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.lab.study.definition import Sampling
-from beltrami.lab.tune import Trial, TrialProgress, train_trial
+from beltrami.lab.study.planning import Sampling
+from beltrami.lab.tune import TrialProgress, train_trial
 from beltrami.lab.tune.trial import HIDDEN, without_test_labels
 from beltrami.run import Problem, run_config
 from beltrami.train import Epoch, ValidationScore
@@ -33,16 +33,16 @@ CONFIG = override(load_recipe("blend", "digits"), SHORT)
 MODULE = import_module("beltrami.lab.tune.trial")
 
 
-def reports(trial: Trial) -> list[TrialProgress]:
-    return list(train_trial(trial))
+def reports(configs: list[RunConfig]) -> list[TrialProgress]:
+    return list(train_trial(configs))
 
 
 @pytest.mark.slow
 def test_a_trial_is_the_mean_of_its_runs() -> None:
-    trial = Trial(0, CONFIG, Sampling("shchur", 2, 1))
+    trial = Sampling("shchur", 2, 1).configs(CONFIG)
     epochs: list[list[float]] = []
     found = []
-    for config in trial.configs():
+    for config in trial:
         assert config.seed == config.data.split_seed
         log: list[Epoch] = []
         result, _ = run_config(config, callbacks=[log.append])
@@ -61,14 +61,14 @@ def test_a_trial_is_the_mean_of_its_runs() -> None:
 def test_trials_are_repeatable_and_leave_the_callers_random_state_alone() -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    one, other = (reports(Trial(0, CONFIG, Sampling("shchur", 1, 2)))[-1] for _ in range(2))
+    one, other = (reports(Sampling("shchur", 1, 2).configs(CONFIG))[-1] for _ in range(2))
     assert (one.by_epoch, one.final) == (other.by_epoch, other.final)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.slow
 def test_poisoned_test_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = Trial(0, CONFIG, Sampling("shchur", 2, 1))
+    trial = Sampling("shchur", 2, 1).configs(CONFIG)
     clean = reports(trial)
     on_split = MODULE.on_split
 
@@ -97,7 +97,7 @@ def test_training_gets_no_label_of_a_test_node(monkeypatch: pytest.MonkeyPatch) 
         return start_fit(model, inputs, y, split, *rest, **named)
 
     monkeypatch.setattr(MODULE, "start_fit", watched)
-    reports(Trial(0, CONFIG, Sampling("shchur", 2, 1)))
+    reports(Sampling("shchur", 2, 1).configs(CONFIG))
     assert len(seen) == 2
     for y, split in seen:
         assert bool((y[split.test] == HIDDEN).all())
@@ -111,7 +111,7 @@ def test_hidden_labels_are_all_but_those_of_training_and_validation() -> None:
 
 
 def test_a_trial_can_be_stopped_after_any_epoch() -> None:
-    trial = train_trial(Trial(0, override(CONFIG, ["train.epochs=100000"]), Sampling("shchur", 2, 1)))
+    trial = train_trial(Sampling("shchur", 2, 1).configs(override(CONFIG, ["train.epochs=100000"])))
     assert [next(trial).epochs, next(trial).epochs] == [1, 2]
     trial.close()
     with pytest.raises(StopIteration):
@@ -139,7 +139,7 @@ def test_a_run_that_ends_early_counts_with_its_best_until_the_others_end(monkeyp
     monkeypatch.setattr(MODULE, "load_problem", lambda *_, **__: None)
     monkeypatch.setattr(MODULE, "on_split", lambda *_: None)
     monkeypatch.setattr(MODULE, "_start", lambda *_: next(fits))
-    *during, last = reports(Trial(0, CONFIG, Sampling("shchur", 2, 1)))
+    *during, last = reports(Sampling("shchur", 2, 1).configs(CONFIG))
     assert order == ["a", "b", "a", "b", "b", "a stopped", "b stopped"]
     assert during[-1].by_epoch == pytest.approx((20.0, 30.0, 60.0))
     assert last.final == pytest.approx(85.0)
@@ -148,7 +148,7 @@ def test_a_run_that_ends_early_counts_with_its_best_until_the_others_end(monkeyp
 def test_a_trial_that_diverges_raises() -> None:
     config = override(CONFIG, ["train.lr=1e20"])
     with pytest.raises(SolverError, match=r"not finite|became (nan|inf|NaN)"):
-        reports(Trial(0, config, Sampling("shchur", 1, 1)))
+        reports(Sampling("shchur", 1, 1).configs(config))
 
 
 def test_validation_of_a_trial_is_the_best_so_far() -> None:

@@ -38,7 +38,7 @@ def ensemble(device: str, sizes: Sequence[str]) -> list[Measurement]:
 
 
 def _on_gpu(problem: BenchProblem, config: RunConfig) -> Measurement:
-    """Measure runs as one program, beside single runs with and without a CUDA graph."""
+    """Measure runs as one program, and single runs with and without a CUDA graph."""
     together = _seconds(problem, config, range(RUNS["cuda"]), fit_many)
     row: Measurement = {"together_s_per_run": together}
     for name, record in (("alone", None), ("alone_eager", False)):
@@ -48,7 +48,7 @@ def _on_gpu(problem: BenchProblem, config: RunConfig) -> Measurement:
 
 
 def _on_cpu(problem: BenchProblem, config: RunConfig) -> Measurement:
-    """Measure runs in processes of one thread on all cores, beside single runs on as many threads.
+    """Measure runs in processes of one thread on all cores, and single runs on as many threads.
 
     ``alone_ratio`` leaves out the start of the processes; ``hundred_ratio`` is of a hundred runs with it. Medians.
     """
@@ -92,7 +92,7 @@ def _run_all(executor: Executor, config: RunConfig, *, runs: int) -> None:
     while waiting or executor.busy:
         while waiting and executor.has_room:
             executor.submit((config, waiting.pop(0)))
-        if isinstance(executor.wait(lambda job, value: True, lambda number, going: None)[1], Died):
+        if isinstance(executor.wait(lambda job, value: True)[1], Died):
             raise RuntimeError("a process of the ensemble died: the machine may be short of memory.")
 
 

@@ -12,10 +12,7 @@ from beltrami.train.cuda_graph import OptimiserStep, replayed
 class PyGGAT(nn.Module):
     """PyG's GAT of two layers with eight heads of width eight, as its authors trained it.
 
-    Args:
-        features: of a node.
-        classes: of the nodes.
-        loops: whether the layers add self-loops in every call, as by default; with False the graph must have them.
+    With ``loops`` the layers add self-loops in every call, as by default; without, the graph must have them.
     """
 
     heads, hidden, dropout = 8, 8, 0.6

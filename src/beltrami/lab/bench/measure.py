@@ -4,37 +4,27 @@ import json
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
 
-from beltrami.graph import ops
 from beltrami.result import versions
 
 Work = Callable[[], object]
 Measurement = dict[str, Any]
 """Names and numbers: seconds under ``..._s``, ratios to a baseline under ``..._ratio``."""
-BACKENDS = ("ours", "library", "reference")
-
-
-@contextmanager
-def backend(name: str) -> Iterator[None]:
-    """Select who computes sparse products: the default, the vendor's library, or plain torch."""
-    with ops.use({"ours": "auto", "library": "vendor", "reference": "reference"}[name]):
-        yield
+BACKENDS = {"ours": "auto", "library": "vendor", "reference": "reference"}
+"""Backends of sparse products by their names in measurements: the default, the vendor's library, plain torch."""
 
 
 class Timer:
     """Wall-clock seconds of functions, measured in turns so that a disturbance affects all of them.
 
-    Args:
-        device: where they compute; a GPU is synchronised before and after each measurement.
-        seconds: the least length of a measurement; short functions are repeated to fill it.
-        rounds: how many measurements of each.
+    There are ``rounds`` measurements of each; short functions are repeated to fill ``seconds``, and a GPU is
+    synchronised before and after.
     """
 
     def __init__(self, device: str, *, seconds: float = 0.1, rounds: int = 7) -> None:

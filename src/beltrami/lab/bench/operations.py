@@ -10,7 +10,8 @@ from torch import Tensor
 from beltrami.diffusivity import ScaledDot
 from beltrami.flow import BeltramiFlow, Flow, LinearFlow
 from beltrami.graph import Edges, PairScore, Rows, aggregate, attend, edge_dot
-from beltrami.lab.bench.measure import BACKENDS, Measurement, Timer, Work, backend, copy_bandwidth
+from beltrami.graph.ops import use
+from beltrami.lab.bench.measure import BACKENDS, Measurement, Timer, Work, copy_bandwidth
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.train import seeded
 from beltrami.train.cuda_graph import replayed
@@ -47,11 +48,11 @@ class _Operation:
         gradient = torch.randn_like(self.run(*self.inputs))
 
         def forward() -> object:
-            with backend(name), torch.no_grad():
+            with use(BACKENDS[name]), torch.no_grad():
                 return self.run(*self.inputs)
 
         def both() -> object:
-            with backend(name), torch.enable_grad():
+            with use(BACKENDS[name]), torch.enable_grad():
                 return torch.autograd.grad(self.run(*self.inputs), self.inputs, gradient)
 
         works = {"forward": forward, "both": both}

@@ -1,4 +1,4 @@
-"""Suites: training steps, inference and memory beside PyG's GAT; and the list of all suites."""
+"""Suites: training steps, inference and memory, compared with PyG's GAT; and the list of all suites."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +11,10 @@ from beltrami.config import RunConfig, override
 from beltrami.config.build_evolution import terminal_time
 from beltrami.config.spec import TorchDiffEqSpec
 from beltrami.errors import UnknownName
+from beltrami.graph.ops import use
 from beltrami.lab.bench.ensemble import ensemble
 from beltrami.lab.bench.gat import gat_inference, gat_step, make_gat
-from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, backend, device_name, peak_memory
+from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, device_name, peak_memory
 from beltrami.lab.bench.operations import kernels, scaling
 from beltrami.lab.bench.problem import SIZES, BenchProblem
 
@@ -34,20 +35,11 @@ Suite = Callable[[str, Sequence[str]], list[Measurement]]
 
 def _train(problem: BenchProblem, device: str) -> Measurement:
     """Measure a training step: PyG's GAT; ours frozen and live; ours frozen with torchdiffeq and plain torch."""
-    frozen, live = variants(problem.config)
-    works: dict[str, Work] = {
-        "gat": gat_step(problem, make_gat(problem)),
-        "frozen": problem.step(frozen, record=None),
-        "live": problem.step(live, record=None),
-    }
+    works = _works(problem, device, problem.step, gat_step)
     if problem.config.train.consistency.kind != "none":
         works["recipe"] = problem.step(problem.config, record=None)
-    if device.startswith("cuda"):
-        works["gat_recorded"] = gat_step(problem, make_gat(problem, loops=False), record=True)
-        works["frozen_eager"] = problem.step(frozen, record=False)
-        works["live_eager"] = problem.step(live, record=False)
     if find_spec("torchdiffeq") is not None:
-        works["plain"] = _plain_step(problem, frozen)
+        works["plain"] = _plain_step(problem, variants(problem.config)[0])
     return _ratios(problem, Timer(device).compare(works), PAPER_TRAIN.get(problem.name))
 
 
@@ -55,11 +47,11 @@ def _plain_step(problem: BenchProblem, config: RunConfig) -> Work:
     """Return the same step with gather, scatter and torchdiffeq's Dopri5, the most direct implementation."""
     time, tolerance = terminal_time(config.scheme), TORCHDIFFEQ_TOLERANCE
     scheme = TorchDiffEqSpec(method="dopri5", time=time, rtol=tolerance, atol=tolerance)
-    with backend("reference"):
+    with use("reference"):
         step = problem.step(replace(config, scheme=scheme), record=False)
 
     def run() -> object:
-        with backend("reference"):
+        with use("reference"):
             return step()
 
     return run
@@ -67,17 +59,19 @@ def _plain_step(problem: BenchProblem, config: RunConfig) -> Work:
 
 def _infer(problem: BenchProblem, device: str) -> Measurement:
     """Measure the time until every node has its class scores."""
-    frozen, live = variants(problem.config)
-    works: dict[str, Work] = {
-        "gat": gat_inference(problem, make_gat(problem)),
-        "frozen": problem.inference(frozen, record=None),
-        "live": problem.inference(live, record=None),
-    }
-    if device.startswith("cuda"):
-        works["gat_recorded"] = gat_inference(problem, make_gat(problem, loops=False), record=True)
-        works["frozen_eager"] = problem.inference(frozen, record=False)
-        works["live_eager"] = problem.inference(live, record=False)
+    works = _works(problem, device, problem.inference, gat_inference)
     return _ratios(problem, Timer(device).compare(works), PAPER_INFER.get(problem.name))
+
+
+def _works(problem: BenchProblem, device: str, ours: Callable[..., Work], gat: Callable[..., Work]) -> dict[str, Work]:
+    """Return what is timed of GAT and of both variants; on a GPU also GAT recorded and the variants not recorded."""
+    frozen, live = variants(problem.config)
+    works = {"gat": gat(problem, make_gat(problem))}
+    works |= {"frozen": ours(frozen, record=None), "live": ours(live, record=None)}
+    if device.startswith("cuda"):
+        works["gat_recorded"] = gat(problem, make_gat(problem, loops=False), record=True)
+        works |= {"frozen_eager": ours(frozen, record=False), "live_eager": ours(live, record=False)}
+    return works
 
 
 def _rivals(problem: BenchProblem, device: str) -> Measurement:

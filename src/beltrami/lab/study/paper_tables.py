@@ -23,38 +23,23 @@ class Figure:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper.
+    """A table of the paper."""
 
-    Args:
-        label: its place in the paper.
-        datasets: its columns.
-        rows: its rows by our names of methods; None for missing figures.
-    """
-
-    label: str
-    datasets: tuple[str, ...]
-    rows: Mapping[str, tuple[Figure | None, ...]]
-
-    def __post_init__(self) -> None:
-        for name, figures in self.rows.items():
-            if len(figures) != len(self.datasets):
-                raise ValueError(
-                    f"row {name!r} of {self.label} needs {len(self.datasets)} figures; got {len(figures)}."
-                )
+    label: str  # its place in the paper
+    rows: Mapping[str, Mapping[str, Figure]]  # its figures by our name of the method and by dataset
 
     def figure(self, method: str, dataset: str) -> Figure | None:
-        if method not in self.rows or dataset not in self.datasets:
-            return None
-        return self.rows[method][self.datasets.index(dataset)]
+        return self.rows.get(method, {}).get(dataset)
 
 
 def _table(label: str, datasets: tuple[str, ...], rows: Mapping[str, str]) -> PaperTable:
     """Parse rows such as ``81.9±0.8 26.79 -``, where ``-`` is a missing figure."""
 
-    def figures(text: str) -> tuple[Figure | None, ...]:
-        return tuple(None if word == "-" else Figure(*map(float, word.split("±"))) for word in text.split())
+    def figures(text: str) -> dict[str, Figure]:
+        words = zip(datasets, text.split(), strict=True)
+        return {dataset: Figure(*map(float, word.split("±"))) for dataset, word in words if word != "-"}
 
-    return PaperTable(label, datasets, MappingProxyType({name: figures(text) for name, text in rows.items()}))
+    return PaperTable(label, MappingProxyType({name: figures(text) for name, text in rows.items()}))
 
 
 PLANETOID = _table(
@@ -119,7 +104,5 @@ INFERENCE = _table(
     },
 )
 PARAMETERS = _table(
-    "Section 5.1",
-    ("ogbn-arxiv",),
-    {"gcn": "143000", "sage-mean": "219000", "gat": "1630000", "blend": "70000"},
+    "Section 5.1", ("ogbn-arxiv",), {"gcn": "143000", "sage-mean": "219000", "gat": "1630000", "blend": "70000"}
 )

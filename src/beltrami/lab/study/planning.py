@@ -1,19 +1,152 @@
-"""Plans: the runs of a study, before they are made."""
+"""Studies as data: methods on datasets, over splits and seeds; and the plan of their runs."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
 from beltrami.config.parser import departures, override
-from beltrami.config.recipe.recipes import search_count
+from beltrami.config.recipe.recipes import is_file, load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName
-from beltrami.lab.study.definition import Study
-from beltrami.lab.study.record import Record
-from beltrami.lab.study.run_key import key_of, setup_of
-from beltrami.lab.study.work import Outcome
+from beltrami.lab.study.paper_tables import PaperTable
+from beltrami.lab.study.record import Record, key_of, setup_of
+from beltrami.lab.study.work import Outcome, Train, Work
+
+FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for all seeds
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """``splits`` splits of a protocol, and ``inits`` runs on each of them.
+
+    Split s is trained from the seeds s, s + 1, ..., so that more splits or seeds add runs and change none.
+    """
+
+    protocol: str
+    splits: int
+    inits: int
+
+    def __post_init__(self) -> None:
+        if self.splits < 1 or self.inits < 1:
+            raise ValueError(f"a study needs `splits` and `inits` of at least 1; got {self.splits}, {self.inits}.")
+        if self.fixed and self.splits != 1:
+            raise ValueError(
+                f"the protocol {self.protocol!r} has one split; got `splits` {self.splits}: ask for more `inits`."
+            )
+
+    @property
+    def fixed(self) -> bool:
+        return self.protocol in FIXED
+
+    def seeds(self) -> Iterator[tuple[int, int]]:
+        """Yield the split's seed and the run's seed of every run."""
+        return ((s, s + i) for s in range(self.splits) for i in range(self.inits))
+
+    def configs(self, config: RunConfig) -> list[RunConfig]:
+        """Return the configurations of all runs, which differ by their seeds alone."""
+        return [replace(config, seed=seed, data=replace(config.data, split_seed=s)) for s, seed in self.seeds()]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of a study: a recipe with changed settings."""
+
+    name: str  # the name for `--methods`
+    recipe: str  # one of `RECIPES`, or a configuration file
+    settings: tuple[str, ...] = ()  # changes, as `--set` takes them
+    series: str | None = None  # the curve that the method is a point of, if any
+    at: float | None = None  # the point's abscissa
+
+    def covers(self, dataset: str) -> bool:
+        """Return whether the recipe has settings for the dataset."""
+        try:
+            load_recipe(self.recipe, dataset)
+        except UnknownName:
+            return False
+        return True
+
+    def config(self, dataset: str, *, protocol: str, split_seed: int, seed: int) -> RunConfig:
+        """Return the configuration of one run."""
+        config = load_recipe(self.recipe, dataset, protocol=protocol, seed=seed, split_seed=split_seed)
+        return override(config, self.settings)
+
+
+def recipes(*names: str) -> tuple[Method, ...]:
+    """Return methods that are recipes without changes."""
+    return tuple(Method(name, name) for name in names)
+
+
+def difference(one: float, other: float) -> float:
+    return one - other
+
+
+def ratio(one: float, other: float) -> float:
+    return one / other
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two methods by name, compared by their ``difference`` or ``ratio`` on the runs that both have."""
+
+    one: str
+    other: str
+    compare: Callable[[float, float], float] = difference
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a table of a study shows."""
+
+    name: str  # dotted name of the number in a record
+    title: str  # the name to print
+    digits: int  # after the decimal point
+    paper: PaperTable | None = None  # the paper's figures
+    comparisons: tuple[Comparison, ...] = ()  # methods to compare by it
+    timed: bool = False  # whether it is a time: on each dataset, only runs of the device with the most runs count
+
+
+def accuracy(*comparisons: Comparison, paper: PaperTable | None = None) -> Quantity:
+    """Return the test accuracy as a quantity."""
+    return Quantity("test_accuracy", "test accuracy (%)", 2, paper, comparisons)
+
+
+SECONDS = Quantity("train_seconds", "training time (s)", 1, timed=True)
+EVALUATIONS = Quantity("evaluations.forward", "evaluations of f while training", 0)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Methods on datasets, all on the same splits and seeds."""
+
+    name: str  # its name on the command line
+    title: str  # its question, in one line
+    methods: tuple[Method, ...]  # the rows
+    datasets: tuple[str, ...]  # the columns
+    sampling: Sampling  # splits and seeds
+    quantities: tuple[Quantity, ...]  # one table for each
+    exceptions: Mapping[str, Sampling] = field(default_factory=dict)  # splits and seeds of particular datasets
+    work: Work = field(default_factory=Train)  # what is done with each run
+    curve: str | None = None  # the meaning of the methods' `at`, if they are points of curves
+    note: str = ""  # what else to say about the tables
+
+    def method(self, name: str) -> Method:
+        """Return the method of this name, or the method that a configuration file is."""
+        if is_file(name):
+            return Method(Path(name).stem, name)
+        methods = {method.name: method for method in self.methods}
+        if name not in methods:
+            raise UnknownName(f"method of study {self.name!r}", name, methods)
+        return methods[name]
+
+    def sampling_of(self, dataset: str, *, splits: int | None, inits: int | None) -> Sampling:
+        """Return splits and seeds on a dataset; an exception with one fixed split ignores ``splits``."""
+        sampling = self.exceptions.get(dataset, self.sampling)
+        if splits is None or (sampling.fixed and not self.sampling.fixed):
+            splits = sampling.splits
+        return Sampling(sampling.protocol, splits, sampling.inits if inits is None else inits)
 
 
 @dataclass(frozen=True)
@@ -62,20 +195,14 @@ def plan(
     inits: int | None = None,
     settings: Sequence[str] = (),
 ) -> list[PlannedRun]:
-    """Return every run of a study, dataset by dataset and method by method.
+    """Return every run of a study, dataset by dataset and method by method; by default all that have a recipe.
 
-    Args:
-        study: the study.
-        datasets: names of datasets; the study's own by default.
-        methods: names of methods; by default those whose recipe exists, on the datasets that it has settings for.
-        splits: number of splits in place of the study's own.
-        inits: number of runs on each split.
-        settings: further settings for all methods, as ``--set`` takes them.
+    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them.
     """
     for name in datasets:
         if name not in CATALOGUE:
             raise UnknownName("dataset", name, CATALOGUE)
-    chosen = [study.method(name) for name in methods] or [method for method in study.methods if method.has_recipe]
+    chosen = [study.method(name) for name in methods] or study.methods
     runs: list[PlannedRun] = []
     for dataset in datasets or study.datasets:
         sampling = study.sampling_of(dataset, splits=splits, inits=inits)

@@ -1,9 +1,10 @@
 """Records: what each run of a study or a search found, one JSON line per run in a file."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
@@ -12,40 +13,41 @@ from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.errors import DataError
-from beltrami.lab.study.run_key import key_of, setup_of
+
+LENGTH = 16  # hexadecimal characters of a digest
+
+
+def key_of(config: RunConfig) -> str:
+    """Return the digest of a configuration, seeds included.
+
+    Settings at their defaults are left out, so that a new setting does not change the keys of existing runs.
+    """
+    named = {"dataset": config.dataset, "recipe": config.recipe, **departures(config)}
+    text = json.dumps(named, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def setup_of(config: RunConfig) -> str:
+    """Return the digest of a configuration without its seeds: only runs that share it have a mean."""
+    return key_of(replace(config, seed=0, data=replace(config.data, split_seed=0)))
 
 
 @dataclass(frozen=True)
 class Record:
-    """One run of a study, or one trial of a search.
+    """One run of a study, or one trial of a search."""
 
-    Args:
-        study: name of the study.
-        method: name of the method; the number of a trial.
-        dataset: name of the dataset.
-        split_seed: seed of the split.
-        seed: seed of weights and dropout.
-        key: digest of the configuration.
-        setup: digest of the configuration without its seeds.
-        settings: every setting that is not at its default.
-        tried: how many configurations were tried on validation for the recipe; None if unknown.
-        result: fields of a :class:`RunResult`; None if nothing was trained.
-        extra: what else was measured.
-        error: why there is no result; None if there is one.
-    """
-
-    study: str
-    method: str
-    dataset: str
-    split_seed: int
-    seed: int
-    key: str
-    setup: str
-    settings: dict[str, Any] = field(default_factory=dict)
-    tried: int | None = None
-    result: dict[str, Any] | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-    error: str | None = None
+    study: str  # name of the study
+    method: str  # name of the method; the number of a trial
+    dataset: str  # name of the dataset
+    split_seed: int  # seed of the split
+    seed: int  # seed of weights and dropout
+    key: str  # digest of the configuration
+    setup: str  # digest of the configuration without its seeds
+    settings: dict[str, Any] = field(default_factory=dict)  # every setting that is not at its default
+    tried: int | None = None  # how many configurations were tried on validation for the recipe; None if unknown
+    result: dict[str, Any] | None = None  # fields of a :class:`RunResult`; None if nothing was trained
+    extra: dict[str, Any] = field(default_factory=dict)  # what else was measured
+    error: str | None = None  # why there is no result; None if there is one
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -104,11 +106,7 @@ class RecordLog:
     """A file of records, locked for writing.
 
     A record is on the disk when :meth:`append` returns. A process that is killed while it writes leaves an incomplete
-    last line, which is dropped when the file is next opened.
-
-    Args:
-        path: the file; created if there is none.
-        resume: continue a file that has records; without it such a file is refused.
+    last line, which is dropped when the file is next opened. A file that has records is refused unless ``resume``.
     """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
@@ -141,13 +139,9 @@ class RecordLog:
         """Read the file again: an interrupt may come after a record is written and before it is in ``records``."""
         self.records = read_records(self.path)
 
-    def runs(self) -> list[Record]:
-        """Return each run once, by its last record."""
-        return latest(self.records)
-
     def done(self) -> set[tuple[str, str]]:
         """Return the identities of the runs that ended without an error."""
-        return {record.identity for record in self.runs() if record.error is None}
+        return {record.identity for record in latest(self.records) if record.error is None}
 
     def __enter__(self) -> Self:
         return self

@@ -9,13 +9,11 @@ import torch
 
 from beltrami.errors import DataError, in_words
 from beltrami.lab.executor import Executor, Local, Processes
-from beltrami.lab.study.definition import Study
-from beltrami.lab.study.planning import PlannedRun, check_setups
-from beltrami.lab.study.record import Record, RecordLog, read_folder
-from beltrami.lab.study.run_key import setup_of
+from beltrami.lab.study.planning import PlannedRun, Study, check_setups
+from beltrami.lab.study.record import Record, RecordLog, latest, read_folder, setup_of
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Outcome, Work
-from beltrami.lab.worker import Died, Finished, OnEpoch
+from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.run import Problem, on_split
 
 TOGETHER = {"cuda": 25, "cpu": 1}
@@ -24,16 +22,13 @@ STACKED = 2  # on a CPU: more runs in one program no longer fit into the cache
 
 
 class Watch(Protocol):
-    """Shows the progress of a study or a search."""
+    """Shows the progress of a study or a search: what is running, messages, and runs that have ended."""
 
-    def status(self, text: str) -> None:
-        """Show what is running."""
+    def status(self, text: str) -> None: ...
 
-    def note(self, text: str) -> None:
-        """Show a message."""
+    def note(self, text: str) -> None: ...
 
-    def end(self, record: Record) -> None:
-        """Count a run that has ended and is on the disk."""
+    def end(self, record: Record) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -68,12 +63,8 @@ class BatchWorker:
         self._problem: Problem | str = ""
 
     def run(self, job: Batch, on_epoch: OnEpoch) -> Generator[Finished, None, None]:
-        if job.together:
-            found = self._run_together(job, on_epoch)
-        else:
-            found = [self._run_alone(run, on_epoch) for run in job.runs]
-        clean = not isinstance(found, Failed) and all(isinstance(each, Outcome) for each in found)
-        yield Finished(found, clean=clean)
+        found = self._run_together(job, on_epoch) if job.together else [self._run_alone(job.runs[0], on_epoch)]
+        yield Finished(found, clean=not isinstance(found, Failed) and all(isinstance(each, Outcome) for each in found))
 
     def _run_together(self, batch: Batch, on_epoch: OnEpoch) -> list[Outcome | str] | Failed:
         self._setup, self._problem = "", ""  # frees memory
@@ -152,7 +143,7 @@ def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int
 
 def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:
     """Return the runs without a result; runs that failed are repeated."""
-    check_setups(runs, log.runs())
+    check_setups(runs, latest(log.records))
     done = log.done()
     return [run for run in runs if run.identity not in done]
 
@@ -171,14 +162,8 @@ def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
 def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *, batch_size: int, watch: Watch) -> None:
     """Make the runs and append a record of each. A run that fails leaves its error, and the others go on.
 
-    A batch that is too large for the memory is halved; one that fails otherwise is repeated run by run.
-
-    Args:
-        executor: inside its block, with a :class:`BatchWorker`.
-        runs: see ``pending``.
-        log: where records go.
-        batch_size: runs in a batch.
-        watch: shows the progress.
+    A batch that is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor
+    is inside its block and has a :class:`BatchWorker`.
     """
     queues: dict[tuple[str, str], BatchQueue] = {}
     for run in runs:
@@ -197,9 +182,14 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
             show()
         if not executor.busy:
             return
-        batch, outcome = executor.wait(lambda job, value: True, lambda number, going: show(f", epoch {number}"))
+        batch, outcome = executor.wait(lambda job, value: True, lambda number: show(f", epoch {number}"))
         running.remove(batch)
-        found = _lost(batch) if isinstance(outcome, Died) else outcome.value
+        if isinstance(outcome, Finished):
+            found = outcome.value
+        elif batch.together:
+            found = Failed("ended their process", memory=True)
+        else:
+            found = ["the run's process died: the machine may be short of memory"]
         if isinstance(found, Failed):
             _retry(batch, found, queues[batch.runs[0].group], watch)
         else:
@@ -207,13 +197,6 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
                 record = run.record(each)
                 log.append(record)
                 watch.end(record)
-
-
-def _lost(batch: Batch) -> list[Outcome | str] | Failed:
-    """Return the outcome of a batch whose process died."""
-    if batch.together:
-        return Failed("ended their process", memory=True)
-    return ["the run's process died: the machine may be short of memory"]
 
 
 def _retry(batch: Batch, failed: Failed, queue: BatchQueue, watch: Watch) -> None:

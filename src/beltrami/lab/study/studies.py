@@ -6,7 +6,8 @@ from types import MappingProxyType
 
 from beltrami.errors import UnknownName
 from beltrami.lab.study import paper_tables as paper
-from beltrami.lab.study.definition import (
+from beltrami.lab.study.paper_tables import SEVEN, SIX, THREE
+from beltrami.lab.study.planning import (
     EVALUATIONS,
     SECONDS,
     Comparison,
@@ -18,7 +19,6 @@ from beltrami.lab.study.definition import (
     ratio,
     recipes,
 )
-from beltrami.lab.study.paper_tables import SEVEN, SIX, THREE
 from beltrami.lab.study.work import Count, Follow, Time
 
 OURS = ("grand", "uniform", "blend", "blend-knn")
@@ -62,7 +62,7 @@ FEW = (
 LIVE = ("flow.kind=live", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1")
 ATTENTION = Study(
     "attention",
-    "The paper's four diffusivities, frozen and live, and three of few numbers, beside uniform weights.",
+    "The paper's four diffusivities, frozen and live, and three of few numbers, against uniform weights.",
     (
         Method("uniform", "uniform"),
         *FEW,
@@ -174,7 +174,7 @@ CLOCKED = (
 RATIO_TO_GAT = (Comparison("blend", "gat", ratio), Comparison("blend-knn", "gat", ratio))
 RUNTIME = Study(
     "runtime",
-    "The two tables of running times: 100 epochs of training, and one inference, beside GAT.",
+    "The two tables of running times: 100 epochs of training, and one inference, against GAT.",
     tuple(Method(name, name, CLOCKED) for name in ("gat", "blend", "blend-knn")),
     SIX,
     Sampling("digl", 1, 3),
@@ -183,8 +183,8 @@ RUNTIME = Study(
         Quantity("inference_seconds", "inference time (s)", 4, paper.INFERENCE, RATIO_TO_GAT, timed=True),
     ),
     note="Whole trainings by our loop, GAT's as well: recording the steps as CUDA graphs and validating them is part "
-    "of the time, and so are the positions and the passes of our recipes. Single steps beside PyG's own GAT are "
-    "measured by `beltrami bench`.",
+    "of the time, and so are the positions and the passes of our recipes. Single steps are compared with PyG's own "
+    "GAT by `beltrami bench`.",
     work=Time(),
 )
 

@@ -8,8 +8,8 @@ from statistics import mean, stdev
 
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError
-from beltrami.lab.study.definition import Comparison, Quantity, Study
 from beltrami.lab.study.paper_tables import Figure
+from beltrami.lab.study.planning import Comparison, Quantity, Study
 from beltrami.lab.study.record import Record, latest
 
 LEVEL = 0.95
@@ -22,16 +22,11 @@ class Sample:
     r"""The mean of n independent values and its 95% interval by Student's t,
 
     .. math:: \bar y \pm t_{n-1, 0.975}\, s / \sqrt n, \qquad s^2 = \frac{1}{n-1} \sum_k (y_k - \bar y)^2.
-
-    Args:
-        count: n.
-        mean: of the values.
-        half: half the width of the interval; None for a single value.
     """
 
-    count: int
-    mean: float
-    half: float | None
+    count: int  # n
+    mean: float  # of the values
+    half: float | None  # half the width of the interval; None for a single value
 
     @staticmethod
     def of(values: Sequence[float]) -> "Sample":
@@ -69,13 +64,8 @@ def independent_values(records: Iterable[Record], quantity: str) -> dict[str, fl
 
 
 def compare(comparison: Comparison, records: Iterable[Record], quantity: str) -> Sample | None:
-    """Compare two methods on the runs that both have; None if they share none.
-
-    Args:
-        comparison: the two methods, and how to compare two values.
-        records: of one dataset; runs that failed are left out.
-        quantity: dotted name of the number to compare.
-    """
+    """Compare two methods by a quantity on the runs that both have, from records of one dataset; None if there are no
+    such runs. Runs that failed are left out."""
     kept = [record for record in records if record.number(quantity) is not None]
     sides = [[record for record in kept if record.method == name] for name in (comparison.one, comparison.other)]
     shared = set.intersection(*({(record.split, record.seed) for record in side} for side in sides))
@@ -88,21 +78,13 @@ def compare(comparison: Comparison, records: Iterable[Record], quantity: str) ->
 
 @dataclass(frozen=True)
 class Cell:
-    """A method on a dataset.
+    """A method on a dataset."""
 
-    Args:
-        runs: how many runs have the number.
-        failed: how many runs ended in an error.
-        deviation: standard deviation over runs, as papers print it; None for fewer than two.
-        sample: the mean and its interval; None if no run has the number.
-        paper: the paper's figure.
-    """
-
-    runs: int
-    failed: int
-    deviation: float | None
-    sample: Sample | None
-    paper: Figure | None
+    runs: int  # how many runs have the number
+    failed: int  # how many runs ended in an error
+    deviation: float | None  # standard deviation over runs, as papers print it; None for fewer than two
+    sample: Sample | None  # the mean and its interval; None if no run has the number
+    paper: Figure | None  # the paper's figure
 
 
 @dataclass(frozen=True)

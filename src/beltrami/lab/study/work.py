@@ -60,7 +60,7 @@ class Train(Work):
         return Outcome(asdict(_trained(config, problem, on_epoch)[0]))
 
     def many(self, configs: Sequence[RunConfig], *, device: str, on_epoch: OnEpoch) -> list[Outcome | SolverError]:
-        found = run_configs(configs, device=device, callbacks=[lambda epoch: on_epoch(epoch.number, epoch.going)])
+        found = run_configs(configs, device=device, callbacks=[lambda epoch: on_epoch(epoch.number)])
         return [each if isinstance(each, SolverError) else Outcome(asdict(each[0])) for each in found]
 
 
@@ -114,7 +114,7 @@ class Count(Work):
 
 
 def _trained(config: RunConfig, problem: Problem, on_epoch: OnEpoch) -> tuple[RunResult, Classifier]:
-    return run_config(config, problem=problem, callbacks=[lambda epoch: on_epoch(epoch.number, 1)])
+    return run_config(config, problem=problem, callbacks=[lambda epoch: on_epoch(epoch.number)])
 
 
 def _synchronised_clock(device: torch.device) -> float:

@@ -6,7 +6,7 @@ from statistics import median
 
 from beltrami.errors import in_words
 from beltrami.lab.executor import Executor
-from beltrami.lab.study.record import RecordLog
+from beltrami.lab.study.record import RecordLog, latest
 from beltrami.lab.study.runner import Watch
 from beltrami.lab.tune.search import Search, ranking
 from beltrami.lab.tune.trial import TrialProgress, train_trial
@@ -21,8 +21,9 @@ class TrialWorker:
 
     def run(self, job: int, on_epoch: OnEpoch) -> Generator[JobReport | Finished, None, None]:
         progress = TrialProgress()
+        configs = self.search.sampling.configs(self.search.config(job))
         try:
-            for progress in train_trial(self.search.trial(job), device=self.device):
+            for progress in train_trial(configs, device=self.device):
                 if progress.final is None and progress.epochs in self.search.milestones:
                     yield JobReport(progress)
         except Exception as error:
@@ -32,7 +33,16 @@ class TrialWorker:
 
 
 class Rungs:
-    """The validation accuracies of the trials at each milestone."""
+    r"""Asynchronous successive halving, with a grace period g and a half-life h in epochs.
+
+    At the milestones :math:`g, g + h, g + 2h, \dots` a trial goes on if
+
+    .. math:: v \ge \mathrm{median}(v_1, \dots, v_k),
+
+    where v is its best validation accuracy so far and v_1, ..., v_k are those of the trials that reached this epoch
+    before it; the first one goes on. No trial waits for another, and on average half of them are left after every
+    half-life.
+    """
 
     def __init__(self) -> None:
         self._reached: dict[int, list[float]] = defaultdict(list)
@@ -51,61 +61,44 @@ class Rungs:
                 self._reached[epoch].append(by_epoch[epoch - 1])
 
 
-class Scheduler:
-    """Decides which trials go on, and appends a record of each that ends.
+def run_search(executor: Executor, search: Search, numbers: Sequence[int], log: RecordLog, *, watch: Watch) -> None:
+    """Run trials by their numbers and append a record of each. The executor is inside its block and has a
+    :class:`TrialWorker`.
 
     Trials in the log count at the milestones as if the search had never been interrupted.
     """
+    rungs, running, stopped = Rungs(), dict[int, TrialProgress](), set[int]()
+    for record in latest(log.records):
+        if record.error is None:
+            rungs.remember(record.extra["by_epoch"], search.milestones)
 
-    def __init__(self, search: Search, log: RecordLog, watch: Watch) -> None:
-        self.search, self.log, self.watch = search, log, watch
-        self._rungs = Rungs()
-        for record in log.runs():
-            if record.error is None:
-                self._rungs.remember(record.extra["by_epoch"], search.milestones)
-        self._running: dict[int, TrialProgress] = {}
-        self._stopped: set[int] = set()
-
-    def run(self, executor: Executor, numbers: Sequence[int]) -> None:
-        """Run trials on an executor with a :class:`TrialWorker`, inside its block."""
-        waiting = list(numbers)
-        while True:
-            while executor.has_room and waiting:
-                self.begin(waiting[0])
-                executor.submit(waiting.pop(0))
-            if not executor.busy:
-                return
-            number, outcome = executor.wait(self.report, lambda epoch, going: None)
-            if isinstance(outcome, Died):
-                self.end(number, "the trial's process died: the machine may be short of memory")
-            else:
-                self.end(number, outcome.value)
-
-    def begin(self, number: int) -> None:
-        """Note that a trial starts."""
-        self._running[number] = TrialProgress()
-        self._show()
-
-    def report(self, number: int, progress: TrialProgress) -> bool:
-        """Note the progress of a trial at a milestone; return whether it goes on."""
-        self._running[number] = progress
-        self._show()
-        goes_on = self._rungs.climb(progress.epochs, progress.validation or 0.0)
-        if not goes_on:
-            self._stopped.add(number)
-        return goes_on
-
-    def end(self, number: int, outcome: TrialProgress | str) -> None:
-        """Append the record of a trial, from its last progress or its error."""
-        progress = self._running.pop(number)
-        error = outcome if isinstance(outcome, str) else None
-        if isinstance(outcome, TrialProgress):
-            progress = outcome
-        record = self.search.record(number, progress, stopped=number in self._stopped, error=error)
-        self.log.append(record)
-        self.watch.end(record)
-
-    def _show(self) -> None:
-        best = next(iter(ranking(self.log.records)), None)
+    def show() -> None:
+        best = next(iter(ranking(log.records)), None)
         leader = "" if best is None else f", best {best.number('validation') or 0.0:.2f}% (trial {best.method})"
-        self.watch.status(f"{len(self._running)} running{leader}")
+        watch.status(f"{len(running)} running{leader}")
+
+    def goes_on(number: int, progress: TrialProgress) -> bool:
+        running[number] = progress
+        show()
+        if rungs.climb(progress.epochs, progress.validation or 0.0):
+            return True
+        stopped.add(number)
+        return False
+
+    waiting = list(numbers)
+    while waiting or executor.busy:
+        while waiting and executor.has_room:
+            running[waiting[0]] = TrialProgress()
+            show()
+            executor.submit(waiting.pop(0))
+        number, outcome = executor.wait(goes_on)
+        progress, error = running.pop(number), None
+        if isinstance(outcome, Died):
+            error = "the trial's process died: the machine may be short of memory"
+        elif isinstance(outcome.value, str):
+            error = outcome.value
+        else:
+            progress = outcome.value
+        record = search.record(number, progress, stopped=number in stopped, error=error)
+        log.append(record)
+        watch.end(record)

@@ -1,7 +1,7 @@
 """Searches: random configurations around a recipe, as data."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from beltrami.config.build import check_settings
 from beltrami.config.files import resolve_files
@@ -9,40 +9,13 @@ from beltrami.config.parser import departures, override
 from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
-from beltrami.lab.study.definition import FIXED, Sampling
-from beltrami.lab.study.record import Record, latest
-from beltrami.lab.study.run_key import key_of, setup_of
+from beltrami.lab.study.planning import FIXED, Sampling
+from beltrami.lab.study.record import Record, key_of, latest, setup_of
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
-from beltrami.lab.tune.trial import Trial, TrialProgress
+from beltrami.lab.tune.trial import TrialProgress
 
 NAME = "tune"  # the study in the records of a search
-
-
-@dataclass(frozen=True)
-class Halving:
-    r"""Asynchronous successive halving, with a grace period g and a half-life h in epochs.
-
-    At the epochs :math:`g, g + h, g + 2h, \dots` a trial goes on if
-
-    .. math:: v \ge \mathrm{median}(v_1, \dots, v_k),
-
-    where v is its best validation accuracy so far and v_1, ..., v_k are those of the trials that reached this epoch
-    before it; the first one goes on. No trial waits for another, and on average half of them are left after every
-    half-life.
-    """
-
-    grace: int = 10
-    half_life: int = 10
-
-    def __post_init__(self) -> None:
-        if self.grace < 1 or self.half_life < 1:
-            raise ValueError(
-                f"Halving needs `grace` and `half_life` of at least 1; got {self.grace}, {self.half_life}."
-            )
-
-    def milestones(self, epochs: int) -> range:
-        """Return the epochs at which a trial may be stopped; the last epoch is none of them."""
-        return range(self.grace, epochs, self.half_life)
+GRACE, HALF_LIFE = 10, 10  # epochs, as in the paper
 
 
 @dataclass(frozen=True)
@@ -51,36 +24,28 @@ class Search:
 
     Point 0 is the configuration itself, so that the best point is at least as good on validation. More trials add
     points and change none.
-
-    Args:
-        base: where the search begins.
-        space: the settings that may change.
-        sampling: splits and seeds of every trial.
-        seed: of the random points.
-        halving: which trials go on.
     """
 
-    base: RunConfig
-    space: SearchSpace
-    sampling: Sampling
-    seed: int = 0
-    halving: Halving = field(default_factory=Halving)
+    base: RunConfig  # where the search begins
+    space: SearchSpace  # the settings that may change
+    sampling: Sampling  # splits and seeds of every trial
+    seed: int = 0  # of the random points
 
     @property
     def milestones(self) -> range:
-        """The epochs at which trials may be stopped."""
-        return self.halving.milestones(self.base.train.epochs)
+        """The epochs at which trials may be stopped; the last epoch is none of them."""
+        return range(GRACE, self.base.train.epochs, HALF_LIFE)
 
-    def trial(self, number: int) -> Trial:
+    def config(self, number: int) -> RunConfig:
+        """Return the configuration of a trial."""
         settings = self.space.settings(number, seed=self.seed) if number else {}
-        config = override(self.base, [f"{name}={value}" for name, value in settings.items()], skip_inapplicable=True)
-        return Trial(number, config, self.sampling)
+        return override(self.base, [f"{name}={value}" for name, value in settings.items()], skip_inapplicable=True)
 
     def record(
         self, number: int, progress: TrialProgress, *, stopped: bool = False, error: str | None = None
     ) -> Record:
         """Return the record of a trial."""
-        config = self.trial(number).config
+        config = self.config(number)
         return Record(
             study=NAME,
             method=str(number),
@@ -106,7 +71,7 @@ class Search:
         done = set()
         for record in latest(records):
             number = int(record.method) if record.study == NAME and record.method.isdecimal() else None
-            if number is None or key_of(self.trial(number).config) != record.key or record.extra.get("runs") != runs:
+            if number is None or key_of(self.config(number)) != record.key or record.extra.get("runs") != runs:
                 raise DataError(
                     f"the results file holds the trial {record.method!r} of another search: go on with the dataset, "
                     "recipe, protocol, splits, seed and settings that it was begun with, or name another folder with "
@@ -122,7 +87,7 @@ class Search:
         ranked = ranking(records)
         if not ranked:
             return None
-        config = self.trial(int(ranked[0].method)).config
+        config = self.config(int(ranked[0].method))
         name = config.recipe.removesuffix(TUNED) + TUNED
         return replace(config, recipe=name, tried=(search_count(self.base) or 0) + len(latest(records)))
 
@@ -142,15 +107,10 @@ def search_for(
     settings: Sequence[str] = (),
     seed: int = 0,
 ) -> Search:
-    """Return the search around a recipe on a dataset.
+    """Return the search around a recipe on a dataset, both by name; the recipe may be a configuration file.
 
-    Args:
-        dataset: its name.
-        recipe: its name, or a configuration file.
-        protocol: of the splits; the recipe's own by default.
-        splits: how many each trial is trained on; if the protocol has one split, how many initial weights.
-        settings: changes of the recipe for all trials, as ``--set`` takes them; these settings are not searched.
-        seed: of the random points.
+    Each trial is trained on ``splits`` splits, or from as many initial weights if the protocol has one split.
+    ``settings`` change the recipe for all trials, as ``--set`` takes them, and are not searched.
     """
     base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol), settings))
     check_settings(base)

@@ -55,21 +55,6 @@ class LogUniform(Distribution):
         return _rounded(self.low * math.exp(u * math.log(self.high / self.low)), self.low, self.high)
 
 
-@dataclass(frozen=True)
-class Whole(Distribution):
-    """Whole numbers from ``low`` to ``high``, both included, uniformly."""
-
-    low: int
-    high: int
-
-    def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise ValueError(f"Whole needs `low` below `high`; got {self.low}, {self.high}.")
-
-    def at(self, u: float) -> int:
-        return self.low + int(u * (self.high - self.low + 1))
-
-
 @dataclass(frozen=True, init=False)
 class Choice(Distribution):
     """One of several values, uniformly."""
@@ -162,7 +147,7 @@ GRAPH: Mapping[str, Distribution] = {
 POSITION: Mapping[str, Distribution] = {"model.pos": Choice(8, 16, 32, 64)}
 NETWORK: Mapping[str, Distribution] = {**COMMON, "model.width": Choice(16, 32, 64, 128)}
 HEADS: Mapping[str, Distribution] = {"model.heads": Choice(4, 8), "model.attention_dropout": Uniform(0.0, 0.8)}
-KRYLOV: Mapping[str, Distribution] = {"model.steps": Whole(5, 30)}
+KRYLOV: Mapping[str, Distribution] = {"model.steps": Choice(*range(5, 31))}
 TIME: Mapping[str, Distribution] = {"scheme.time": Uniform(0.5, 4.0)}
 
 SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
@@ -175,7 +160,7 @@ SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
         "gcn": NETWORK,
         "gat": {**NETWORK, **HEADS},
         "gat-ppr": {**NETWORK, **HEADS},
-        "monet": {**NETWORK, "model.kernels": Whole(1, 4)},
+        "monet": {**NETWORK, "model.kernels": Choice(1, 2, 3, 4)},
         "sage-mean": NETWORK,
         "sage-maxpool": NETWORK,
         "cgnn": {**NETWORK, "scheme.time": LogUniform(1.0, 30.0)},

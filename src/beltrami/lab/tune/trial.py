@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 from beltrami.config.build import build_training
 from beltrami.config.spec import RunConfig
 from beltrami.data import Split
-from beltrami.lab.study.definition import Sampling
 from beltrami.run import Problem, load_problem, on_split
 from beltrami.train import Fitting, ValidationScore, seeded, start_fit
 
@@ -19,40 +18,12 @@ HIDDEN = -1  # the class of nodes whose label no trial may see
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A configuration to try.
-
-    Args:
-        number: which point of the search it is.
-        config: its settings.
-        sampling: the splits and seeds that it is trained on.
-    """
-
-    number: int
-    config: RunConfig
-    sampling: Sampling
-
-    def configs(self) -> list[RunConfig]:
-        """Return its runs, which differ by their seeds alone."""
-        return [
-            replace(self.config, seed=seed, data=replace(self.config.data, split_seed=split))
-            for split, seed in self.sampling.seeds()
-        ]
-
-
-@dataclass(frozen=True)
 class TrialProgress:
-    """How far a trial is.
+    """How far a trial is."""
 
-    Args:
-        by_epoch: after each epoch the best validation accuracy so far in per cent, a mean over the runs.
-        seconds: since it began.
-        final: the accuracy at its end, over all times of the flow; None before.
-    """
-
-    by_epoch: tuple[float, ...] = ()
-    seconds: float = 0.0
-    final: float | None = None
+    by_epoch: tuple[float, ...] = ()  # the best validation accuracy in per cent after each epoch, a mean over runs
+    seconds: float = 0.0  # since it began
+    final: float | None = None  # the accuracy at its end, over all times of the flow; None before
 
     @property
     def epochs(self) -> int:
@@ -64,13 +35,12 @@ class TrialProgress:
         return self.final if self.final is not None else self.by_epoch[-1] if self.by_epoch else None
 
 
-def train_trial(trial: Trial, *, device: str = "cpu") -> Generator[TrialProgress, None, None]:
+def train_trial(configs: Sequence[RunConfig], *, device: str = "cpu") -> Generator[TrialProgress, None, None]:
     """Train the runs of a trial in turns of one epoch, and yield its progress after each turn and at the end.
 
     Labels of test nodes are hidden before training begins.
     """
     start = time.perf_counter()
-    configs = trial.configs()
     problem = load_problem(configs[0], device=device)
     fits = [_start(config, on_split(problem, config)) for config in configs]
     best: dict[int, ValidationScore] = {}
