@@ -27,7 +27,6 @@ from beltrami.train import (
     read_test,
     seeded,
     start_fit,
-    start_fit_many,
     validate,
 )
 
@@ -329,16 +328,6 @@ def test_trainings_can_take_turns() -> None:
     assert [replace(each.result, seconds=0.0) for each in turns] == [
         replace(fitted(small_blend(dropout=0.3), training), seconds=0.0)
     ] * 2
-
-
-def test_result_of_many_runs_is_a_list() -> None:
-    models = [small_blend() for _ in range(2)]
-    inputs = models[0].prepare(TOY.x, TOY.edge_index)
-    fitting = start_fit_many(models, inputs, TOY.y, [TOY.split] * 2, Training(2, adam, time_grid=AT_END))
-    assert [epoch.runs for epoch in fitting] == [(0, 1), (0, 1)]
-    assert len(fitting.results) == 2
-    with pytest.raises(ValueError, match=r"`result` is for one run; there are 2: use `results`"):
-        _ = fitting.result
 
 
 @pytest.mark.parametrize("task", [Regression(2), MultiLabel(2)], ids=str)

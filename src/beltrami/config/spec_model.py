@@ -132,7 +132,8 @@ ZooSpec = (
 
 PositionedSpec = BlendSpec | MoNetFlowSpec | TransformerFlowSpec  # models with an encoder of positions
 ContinuousSpec = CGNNSpec | GDESpec | GODESpec
-ModelSpec = BlendSpec | ZooSpec | LayeredSpec | GATSpec | MoNetSpec | LanczosSpec | ContinuousSpec
+BaselineModelSpec = LayeredSpec | GATSpec | MoNetSpec | LanczosSpec | ContinuousSpec
+ModelSpec = BlendSpec | ZooSpec | BaselineModelSpec
 """BLEND, a network of Table 1 as a flow, or a baseline. ``pos`` = d' and ``feat`` = d are the channels of positions,
 where there are any, and of features; ``hidden``, the width of a further layer of the encoder, null for none. ``width``
 is that of all heads together; ``steps``, the dimension of LanczosNet's Krylov space; ``mixing``, whether CGNN mixes
