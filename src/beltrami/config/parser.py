@@ -1,6 +1,7 @@
 """The strict parser of configurations, results and records, and settings by their dotted names."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from difflib import get_close_matches
@@ -25,31 +26,22 @@ def parse(kind: type[T], values: Any, *, where: str = "") -> T:
     """
     if isinstance(values, Mapping) and values.get("schema", SCHEMA) != SCHEMA:
         raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
-    bare = (
-        {name: value for name, value in values.items() if name != "schema"} if isinstance(values, Mapping) else values
-    )
-    found: T = _value(kind, bare, where)
+    if isinstance(values, Mapping):
+        values = {name: value for name, value in values.items() if name != "schema"}
+    found: T = _value(kind, values, where)
     return found
 
 
-def read_json(path: Path, *, what: str) -> Any:
-    """Return the content of a JSON file of a run; a :class:`DataError` says what is wrong with the file."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
-
-
 def read(kind: type[T], path: Path, *, what: str) -> T:
-    """Return the dataclass ``kind`` from a file, which may be of the first release."""
-    values = read_json(path, what=what)
+    """Return the dataclass ``kind`` from a file of a run, which may be of the first release."""
     try:
+        values = json.loads(path.read_text())
         if kind is RunConfig and isinstance(values, Mapping) and "schema" not in values:
             values = convert(values)
         return parse(kind, values)
-    except ValueError as error:
+    except FileNotFoundError:
+        raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
+    except (OSError, ValueError) as error:
         raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
@@ -62,17 +54,11 @@ def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable
     """Return the configuration with all ``dotted.name=value`` applied together.
 
     Kinds are set first. Where a kind changes, fields of the same name keep their values, and other fields take their
-    defaults; one without a default must be given.
-
-    Args:
-        config: the configuration to start from.
-        assignments: the settings.
-        skip_inapplicable: leave out settings that the chosen kinds do not have, instead of refusing them.
+    defaults; one without a default must be given. ``skip_inapplicable``: leave out settings that the chosen kinds do
+    not have, instead of refusing them.
     """
-    tree = asdict(config)
-    changes = [_assignment(text) for text in assignments]
-    kinds = sorted((change for change in changes if change[0][-1] == "kind"), key=lambda change: len(change[0]))
-    for path, value in [*kinds, *(change for change in changes if change[0][-1] != "kind")]:
+    tree, changes = asdict(config), [_assignment(text) for text in assignments]
+    for path, value in sorted(changes, key=lambda change: len(change[0]) if change[0][-1] == "kind" else math.inf):
         try:
             _set(RunConfig, tree, path, value, ())
         except InapplicableSetting:
@@ -193,9 +179,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, UnionType) or get_origin(hint) is Union:  # the latter for a Literal or null
         return _union(get_args(hint), value, where)
     origin = get_origin(hint)
+    if origin is Literal and value not in get_args(hint):
+        raise UnknownName(where, str(value), get_args(hint))
     if origin is Literal:
-        if value not in get_args(hint):
-            raise UnknownName(where, str(value), get_args(hint))
         return value
     if origin is list and isinstance(value, list):
         return [_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value)]

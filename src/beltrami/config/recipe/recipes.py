@@ -1,18 +1,17 @@
 """All recipes by name, and how many configurations were compared for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from beltrami.config.parser import override, read_config
-from beltrami.config.recipe.baseline import BASELINE_RECIPES
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
-from beltrami.config.recipe.zoo import ZOO_RECIPES
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 
 PLANETOID = "planetoid"
-RECIPES: Mapping[str, Callable[[str], RunConfig]] = {
+RECIPES: Recipes = {
     "blend": blend,
     "blend-knn": blend_knn,
     "uniform": uniform,

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from beltrami.config.build import check_settings
-from beltrami.config.files import resolve_files
 from beltrami.config.parser import departures, override
 from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
@@ -14,6 +13,7 @@ from beltrami.lab.study.definition import Study
 from beltrami.lab.study.record import Record
 from beltrami.lab.study.run_key import key_of, setup_of
 from beltrami.lab.study.work import Outcome
+from beltrami.precompute import resolve_files
 
 
 @dataclass(frozen=True)

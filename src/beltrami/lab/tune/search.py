@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from beltrami.config.build import check_settings
-from beltrami.config.files import resolve_files
 from beltrami.config.parser import departures, override
 from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
@@ -14,6 +13,7 @@ from beltrami.lab.study.record import Record, latest
 from beltrami.lab.study.run_key import key_of, setup_of
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
 from beltrami.lab.tune.trial import Trial, TrialProgress
+from beltrami.precompute import resolve_files
 
 NAME = "tune"  # the study in the records of a search
 
