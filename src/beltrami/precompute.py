@@ -3,9 +3,9 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
@@ -30,8 +30,7 @@ STENCILS = tuple(kind for kind in kinds_of(StencilSpec) if kind not in ("none", 
 OF_RUNS = ("kind", "seed", "remesh", "strongest", "reweight", "add")  # settings that `encode` and `rewire` do not take
 
 
-@dataclass(frozen=True)
-class Encoded:
+class Encoded(NamedTuple):
     """Positions that were written, how long they took, and whether they came from the cache."""
 
     positions: Tensor
@@ -39,8 +38,7 @@ class Encoded:
     from_cache: bool
 
 
-@dataclass(frozen=True)
-class Rewired:
+class Rewired(NamedTuple):
     """How a stencil changed a graph, and how long it took."""
 
     rewiring: Rewiring
@@ -109,9 +107,8 @@ def encode(
     positions = cached_positions(encoding, edges, seed=seed)
     seconds = time.perf_counter() - start
     by = json.dumps({"encoding": encoding.describe(), "seed": seed})
-    store.save_positions(
-        path, positions, edges, store.Provenance(store.POSITIONS, dataset, component, by, space_of(encoding))
-    )
+    made = store.Provenance(store.POSITIONS, dataset, component, by, space_of(encoding))
+    store.save_positions(path, positions, edges, made)
     return Encoded(positions, seconds, known)
 
 
@@ -215,6 +212,4 @@ def _check_names(settings: Sequence[str], group: str) -> None:
     for name in (assignment.partition("=")[0].strip() for assignment in settings):
         first, _, inner = name.partition(".")
         if first != group or inner.partition(".")[0] in OF_RUNS:
-            raise ValueError(
-                f"`{name}` is not a setting of this command: it takes those of `{group}`, `kind` given apart."
-            )
+            raise ValueError(f"`{name}` is not a setting of this command: it takes those of `{group}` except `kind`.")

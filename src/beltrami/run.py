@@ -88,11 +88,7 @@ def run_config(
 ) -> tuple[RunResult, Classifier]:
     """Train one configuration and evaluate it: every choice by validation, the test labels read once.
 
-    Args:
-        config: the configuration; it is checked unless ``problem`` is given.
-        device: of the problem, unless it is given.
-        problem: the loaded problem.
-        callbacks: called after every epoch.
+    A ``problem`` that is given has been loaded from a configuration that was checked.
     """
     if problem is None:
         check_settings(config)
@@ -111,10 +107,7 @@ def run_configs(
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run_config` for each of the configurations, trained as one program; a run that fails gives its error.
 
-    Args:
-        configs: equal up to ``seed`` and ``data.split_seed``.
-        device: where to compute. On a GPU memory grows with the number of runs.
-        callbacks: called after every epoch.
+    They are equal up to ``seed`` and ``data.split_seed``. On a GPU memory grows with the number of runs.
     """
     if not configs or any(_without_seeds(config) != _without_seeds(configs[0]) for config in configs):
         raise ValueError("run_configs needs configurations that differ by `seed` and `data.split_seed` alone.")

@@ -82,12 +82,9 @@ class OptimiserStep:
     An optimiser that cannot be captured (it has no ``capturable`` groups and is not plain SGD) steps after the graph.
 
     Args:
-        compute_gradients: leaves gradients at the parameters and returns the loss or losses; it may not synchronise
-            where it is captured.
-        optimiser: of these parameters.
-        ema: their moving average, or None.
+        compute_gradients: leaves gradients at the parameters of ``optimiser`` and ``ema`` and returns the loss or
+            losses; where it is captured, at the first call, it may not synchronise.
         buffers: tensors besides the gradients that ``compute_gradients`` writes to.
-        capture: whether to capture, at the first call.
     """
 
     def __init__(

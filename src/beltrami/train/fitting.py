@@ -50,11 +50,12 @@ class Fitting(Iterator[Epoch]):
         training.check_task(task)
         for split in splits:
             task.check(y, split)
-        self._inputs, self._training, self._task, self._stacked = inputs, training, task, stacked
+        self._models, self._inputs, self._splits = models, inputs, splits
+        self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False
         self._results: list[Fit | SolverError] | None = None
         initial = StackedWeights.of(models) if training.self_training else None
-        self._epochs = self._train(models, y, splits, self._loop(models, [y] * len(models), splits), initial)
+        self._epochs = self._train(self._loop(models, [y] * len(models), splits), y, initial)
 
     def __next__(self) -> Epoch:
         return next(self._epochs)
@@ -87,15 +88,9 @@ class Fitting(Iterator[Epoch]):
             program = SingleProgram(models[0], self._inputs, ys[0], splits[0], self._training, self._task)
         return Loop(program, self._training)
 
-    def _train(
-        self,
-        models: Sequence[Classifier],
-        y: Tensor,
-        splits: Sequence[Split],
-        loop: Loop,
-        initial: StackedWeights | None,
-    ) -> Iterator[Epoch]:
+    def _train(self, loop: Loop, y: Tensor, initial: StackedWeights | None) -> Iterator[Epoch]:
         """Yield the epochs of the first round, ``loop``, and of the second where there is one, from ``initial``."""
+        models, splits = self._models, self._splits
         results = yield from self._round(loop, {})
         first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
         if initial is not None and first and not self._stopped:
@@ -203,11 +198,7 @@ def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> 
     The label of an added node is its prediction; its entry of ``y`` is not read. It is no test node of the new split;
     results are still computed on the split as it was.
 
-    Args:
-        logits: class scores of all nodes, of a trained model.
-        y: classes.
-        split: training and validation nodes.
-        most: k, how many of each class; all there are where they are fewer.
+    ``most`` is k; where there are fewer nodes, all of them are added.
 
     Shapes:
         ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).

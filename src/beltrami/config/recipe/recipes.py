@@ -38,7 +38,6 @@ def load_recipe(
         dataset: one of the datasets that the recipe has settings for.
         protocol: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph.
         seed: of weights and dropout, and of the split unless ``split_seed`` is given.
-        split_seed: of the split.
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
