@@ -13,6 +13,7 @@ from beltrami.errors import SolverError
 from beltrami.flow import Kinetic
 from beltrami.model import BLEND
 from beltrami.train import (
+    Classification,
     Consistency,
     Epoch,
     Fit,
@@ -27,8 +28,8 @@ from beltrami.train import (
     read_test,
     seeded,
     start_fit,
-    validate,
 )
+from beltrami.train.validation import make_validation
 
 TOY = two_cliques()
 AT_END = TimeGrid(multiple=1.0)
@@ -143,8 +144,8 @@ def test_terminal_time_is_chosen_along_the_grid_at_the_weights_kept() -> None:
     model, time_grid = small_blend(), TimeGrid(3.0, 4)
     found = fitted(model, Training(3, adam, time_grid=time_grid, validate_every=50))
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    assert found.best == validate(model, inputs, TOY.y, TOY.split, time_grid=time_grid)
-    assert found.best > validate(model, inputs, TOY.y, TOY.split, time_grid=AT_END)
+    assert found.best == make_validation(model, inputs, TOY.y, TOY.split, time_grid, Classification(2))()
+    assert found.best > make_validation(model, inputs, TOY.y, TOY.split, AT_END, Classification(2))()
 
 
 def test_running_costs_enter_the_loss() -> None:

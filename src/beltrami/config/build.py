@@ -120,11 +120,8 @@ def build_training(spec: TrainSpec) -> Training:
     """Return how to train."""
     if not 0 < spec.lr < math.inf:
         raise ValueError(f"`train.lr` must be positive; got {spec.lr}.")
-    built = {
-        "optimiser": partial(OPTIMISERS[spec.optimiser], lr=spec.lr),
-        "time_grid": _time_grid(spec),
-        "consistency": _consistency(spec),
-    }
+    optimiser = partial(OPTIMISERS[spec.optimiser], lr=spec.lr)
+    built = {"optimiser": optimiser, "time_grid": _time_grid(spec), "consistency": _consistency(spec)}
     return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 
@@ -163,25 +160,22 @@ def check_settings(config: RunConfig) -> None:
 
 def _check_groups(config: RunConfig) -> None:
     """Refuse groups that the model does not have and the lack of those that it needs."""
-    kind, groups = config.model.kind, ["diffusivity", "flow", "stencil", "scheme"]
-    polyakov = config.flow.kind == "polyakov"
+    kind, polyakov = config.model.kind, config.flow.kind == "polyakov"
     needed = {
         "diffusivity": kind == "blend" and not polyakov,
         "flow": kind == "blend",
         "stencil": kind == "blend" or kind in BASELINES,
         "scheme": kind not in BASELINES or kind in CONTINUOUS,
     }
-    for group in groups:
+    for group, need in needed.items():
         present = getattr(config, group).kind != "none"
         model = "flow.kind=polyakov" if polyakov and group == "diffusivity" else f"model.kind={kind}"
-        if present and not needed[group]:
+        if present and not need:
             raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
-        if needed[group] and not present:
+        if need and not present:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
     if isinstance(config.model, PositionedSpec) and config.position.kind == "none" and config.model.pos != DEFAULT_POS:
-        raise ValueError(
-            "`model.pos` is the width of positions, and there are none: leave it out, or set `position.kind`."
-        )
+        raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
     if kind in BASELINES:
         _check_baseline(config)
 
@@ -191,13 +185,9 @@ def _check_baseline(config: RunConfig) -> None:
     moving = [name for name in ("remesh", "strongest") if getattr(stencil, name, None) is not None]
     if moving or stencil.kind in ("knn", "radius"):
         why = f"stencil.{moving[0]}" if moving else f"stencil.kind={stencil.kind}"
-        raise ValueError(
-            f"`model.kind={kind}` runs on a fixed graph, and `{why}` needs the state of a flow: leave it out."
-        )
+        raise ValueError(f"`model.kind={kind}` runs on a fixed graph, and `{why}` needs the state of a flow: drop it.")
     if config.train.attention_decay:
-        raise ValueError(
-            f"`train.attention_decay` is that of a diffusivity, and `model.kind={kind}` has none: set it to 0."
-        )
+        raise ValueError(f"`train.attention_decay` is that of a diffusivity; `model.kind={kind}` has none: set 0.")
     if kind not in CONTINUOUS and config.train.time_grid.kind != "terminal":
         raise ValueError(f"`model.kind={kind}` has no time: set `train.time_grid.kind=terminal` too.")
 

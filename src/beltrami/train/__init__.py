@@ -7,7 +7,7 @@ from beltrami.train.loop import Fit
 from beltrami.train.objective import Consistency, LossStep
 from beltrami.train.task import Classification, MultiLabel, Regression, Task, accuracy, per_class_accuracy
 from beltrami.train.training import Training, count_parameters, seeded
-from beltrami.train.validation import TimeGrid, ValidationScore, predict, read_test, validate
+from beltrami.train.validation import TimeGrid, ValidationScore, predict, read_test
 from beltrami.train.weights import load_weights, save_weights
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "self_training_labels",
     "TimeGrid",
     "ValidationScore",
-    "validate",
     "predict",
     "read_test",
     "accuracy",

@@ -41,7 +41,9 @@ def load_recipe(
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
-    config = _from_file(name, dataset) if is_file(name) else RECIPES[name](dataset)
+    config = read_config(Path(name)) if is_file(name) else RECIPES[name](dataset)
+    if dataset != config.dataset:
+        raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
     data = replace(config.data, split_seed=seed if split_seed is None else split_seed)
     if protocol is not None:
         data = replace(data, protocol=protocol)
@@ -68,10 +70,3 @@ def _published(config: RunConfig) -> RunConfig:
     if config.recipe == "blend":
         return override(config, settings)
     return override(config, [*settings, *UNIFORM], skip_inapplicable=True) if config.recipe == "uniform" else config
-
-
-def _from_file(name: str, dataset: str) -> RunConfig:
-    config = read_config(Path(name))
-    if dataset != config.dataset:
-        raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
-    return config
