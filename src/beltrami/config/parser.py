@@ -119,22 +119,18 @@ def _literal(text: str) -> Any:
 
 def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...]) -> None:
     """Set one value of a tree of the settings types in ``hint``; ``above`` are the names that lead to the tree."""
-    full, (name, *rest) = ".".join((*above, *path)), path
+    here, full, (name, *rest) = ".".join(above), ".".join((*above, *path)), path
     kinds = kinds_of(hint)
     if name == "kind" and kinds and not rest:
-        chosen = _chosen(kinds, value, full)
+        chosen = _spec_of(hint, {"kind": value}, here)
         kept = {each: tree[each] for each in tree if each in hints_of(chosen)}
         changed = _defaults(chosen) | kept | {"kind": value or "none"}
         tree.clear()
         tree.update(changed)
         return
-    if kinds and "kind" not in tree:
-        raise ValueError(f"`{'.'.join(above)}.kind` must be given: one of {', '.join(kinds)}.")
-    group = kinds[tree["kind"]] if kinds else hint
-    inner = hints_of(group).get(name)
+    inner = hints_of(_spec_of(hint, tree, here)).get(name)
     having = [kind for kind, each in kinds.items() if name in hints_of(each)]
     if inner is None and having:
-        here = ".".join(above)
         raise InapplicableSetting(
             f"`{full}` is a setting of `{here}.kind={' or '.join(having)}`, and here `{here}.kind={tree['kind']}`: "
             "leave it out, or set the kind too."
@@ -164,11 +160,17 @@ def _defaults(kind: type[Spec]) -> Tree:
     return {name: asdict(value) if isinstance(value, Spec) else value for name, value in known.items()}  # type: ignore[call-overload]
 
 
-def _chosen(kinds: Mapping[str, type[Spec]], name: Any, where: str) -> type[Spec]:
-    name = "none" if name is None else name
-    if name not in kinds:
-        raise UnknownName(where, str(name), kinds)
-    return kinds[name]
+def _spec_of(hint: Any, values: Mapping[str, Any], where: str) -> Any:
+    """Return the type of the settings ``values``, which their kind names if the types in ``hint`` have kinds."""
+    kinds, name = kinds_of(hint), f"{where}.kind" if where else "kind"
+    if not kinds:
+        return hint
+    if "kind" not in values:
+        raise ValueError(f"`{name}` must be given: one of {', '.join(kinds)}.")
+    kind = "none" if values["kind"] is None else values["kind"]
+    if kind not in kinds:
+        raise UnknownName(name, str(kind), kinds)
+    return kinds[kind]
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
@@ -211,17 +213,14 @@ def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:
 def _dataclass(hint: Any, values: Any, where: str) -> Any:
     if not isinstance(values, Mapping):
         raise ValueError(f"`{where or 'the file'}` must be a group of names and values; got {values!r}.")
-    kinds, dot = kinds_of(hint), f"{where}." if where else ""
-    if kinds and "kind" not in values:
-        raise ValueError(f"`{dot}kind` must be given: one of {', '.join(kinds)}.")
-    kind: Any = _chosen(kinds, values["kind"], f"{dot}kind") if kinds else hint
+    kind, dot = _spec_of(hint, values, where), f"{where}." if where else ""
     hints = hints_of(kind)
     for name in values:
         if name not in hints:
             raise UnknownName("name", f"{dot}{name}", [f"{dot}{each}" for each in hints])
     for field in fields(kind):
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
-            of = f" for `{dot}kind={values['kind']}`" if kinds else ""
+            of = f" for `{dot}kind={values['kind']}`" if "kind" in values else ""
             raise ValueError(f"`{dot}{field.name}` must be given{of}: it has no default.")
     return kind(**{name: _value(hints[name], value, f"{dot}{name}") for name, value in values.items()})
 
