@@ -46,9 +46,8 @@ class Problem:
     def model(self, config: RunConfig) -> Classifier:
         """Return a new model for this problem, from the current random state."""
         positions = 0 if self.pos is None else self.pos.shape[1]
-        return build_classifier(
-            config, features=self.x.shape[1], positions=positions, num_classes=self.dataset.num_classes
-        ).to(self.edges.device)
+        widths = {"features": self.x.shape[1], "positions": positions, "num_classes": self.dataset.num_classes}
+        return build_classifier(config, **widths).to(self.edges.device)
 
 
 def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
@@ -95,10 +94,8 @@ def run_config(
         problem = load_problem(config, device=device)
     with train.seeded(config.seed):
         model = problem.model(config)
-        inputs = model.prepare(problem.x, problem.edges, problem.pos)
-        found = train.fit(
-            model, inputs, problem.dataset.y, problem.split, build_training(config.train), callbacks=callbacks
-        )
+        inputs, training = model.prepare(problem.x, problem.edges, problem.pos), build_training(config.train)
+        found = train.fit(model, inputs, problem.dataset.y, problem.split, training, callbacks=callbacks)
     return evaluate_fit(config, problem, model, found), model
 
 
@@ -117,9 +114,8 @@ def run_configs(
     for config in configs:
         with train.seeded(config.seed):
             models.append(first.model(config))
-    inputs = models[0].prepare(first.x, first.edges, first.pos)
+    inputs, training = models[0].prepare(first.x, first.edges, first.pos), build_training(configs[0].train)
     splits = [problem.split for problem in problems]
-    training = build_training(configs[0].train)
     found = train.fit_many(models, inputs, first.dataset.y, splits, training, callbacks=callbacks)
     return [
         fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
