@@ -11,7 +11,7 @@ import pytest
 import torch
 from checks import pairs
 
-from beltrami.config import RunConfig, check_settings, load_recipe, override, resolve_files
+from beltrami.config import RunConfig, check_settings, load_recipe, override
 from beltrami.config.spec_graph import PositionFileSpec, StencilFileSpec
 from beltrami.data import read_digits
 from beltrami.data.store import POSITIONS, Provenance, load_positions, load_stencil, save_positions
@@ -24,6 +24,7 @@ from beltrami.precompute import (
     check_dataset,
     encode,
     position_settings,
+    resolve_files,
     rewire,
     space_of,
     stencil_settings,

@@ -3,8 +3,9 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
@@ -12,35 +13,24 @@ from beltrami.config.build import build_encoding
 from beltrami.config.build_evolution import build_stencil
 from beltrami.config.parser import override, parse
 from beltrami.config.spec import DataSpec, RunConfig
-from beltrami.config.spec_graph import NoneSpec, PositionSpec, StencilSpec, kinds_of
-from beltrami.data import CATALOGUE, Dataset, Progress, load
+from beltrami.config.spec_graph import NoneSpec, PositionFileSpec, PositionSpec, StencilFileSpec, StencilSpec, kinds_of
+from beltrami.data import CATALOGUE, Dataset, Progress, load, store
 from beltrami.data.cache import cached_positions, positions_are_cached
-from beltrami.data.store import (
-    BALL,
-    FLAT,
-    POSITIONS,
-    STENCIL,
-    Provenance,
-    load_positions,
-    read_header,
-    save_positions,
-    save_stencil,
-)
-from beltrami.errors import UnknownName
+from beltrami.errors import DataError, UnknownName
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges
 from beltrami.graph.statistics import Rewiring
 from beltrami.joint import Joint
 from beltrami.position import Encoding, Hyperbolic
 
+FileSpec = TypeVar("FileSpec", PositionFileSpec, StencilFileSpec)
 NOTHING = RunConfig(dataset="", recipe="", scheme=NoneSpec())
 ENCODINGS = tuple(kind for kind in kinds_of(PositionSpec) if kind not in ("none", "file"))
 STENCILS = tuple(kind for kind in kinds_of(StencilSpec) if kind not in ("none", "file"))
 OF_RUNS = ("kind", "seed", "remesh", "strongest", "reweight", "add")  # settings that `encode` and `rewire` do not take
 
 
-@dataclass(frozen=True)
-class Encoded:
+class Encoded(NamedTuple):
     """Positions that were written, how long they took, and whether they came from the cache."""
 
     positions: Tensor
@@ -48,8 +38,7 @@ class Encoded:
     from_cache: bool
 
 
-@dataclass(frozen=True)
-class Rewired:
+class Rewired(NamedTuple):
     """How a stencil changed a graph, and how long it took."""
 
     rewiring: Rewiring
@@ -65,7 +54,7 @@ def read_dataset(name: str, *, component: str, progress: Progress | None = None)
 def positions_of(spec: PositionSpec, edges: Edges) -> Tensor | None:
     """Return the positions as a model takes them, from the file, the cache or the encoding; None for none."""
     if spec.kind == "file":
-        positions, made = load_positions(Path(spec.path), edges)
+        positions, made = store.load_positions(Path(spec.path), edges)
         return in_chart(positions, made.space)
     encoding = build_encoding(spec)
     if encoding is None:
@@ -80,12 +69,12 @@ def seed_of(spec: PositionSpec) -> int:
 
 def space_of(encoding: Encoding) -> str:
     """Return the space that an encoding puts the nodes in."""
-    return BALL if isinstance(encoding, Hyperbolic) else FLAT
+    return store.BALL if isinstance(encoding, Hyperbolic) else store.FLAT
 
 
 def in_chart(positions: Tensor, space: str) -> Tensor:
     """Return positions as a model takes them: points of the ball by their logarithms at the origin."""
-    return PoincareBall().log_origin(positions) if space == BALL else positions
+    return PoincareBall().log_origin(positions) if space == store.BALL else positions
 
 
 def position_settings(encoding: str, *, seed: int | None = None, settings: Sequence[str] = ()) -> PositionSpec:
@@ -118,7 +107,8 @@ def encode(
     positions = cached_positions(encoding, edges, seed=seed)
     seconds = time.perf_counter() - start
     by = json.dumps({"encoding": encoding.describe(), "seed": seed})
-    save_positions(path, positions, edges, Provenance(POSITIONS, dataset, component, by, space_of(encoding)))
+    made = store.Provenance(store.POSITIONS, dataset, component, by, space_of(encoding))
+    store.save_positions(path, positions, edges, made)
     return Encoded(positions, seconds, known)
 
 
@@ -130,10 +120,9 @@ def stencil_settings(kind: str, *, positions: Path | None = None, settings: Sequ
     if kind not in STENCILS:
         raise UnknownName("stencil", kind, STENCILS)
     _check_names(settings, "stencil")
-    near = kind in ("knn", "radius")
-    on = [f"stencil.on={'x' if positions is None else 'u'}"] if near else []
+    on = [f"stencil.on={'x' if positions is None else 'u'}"] if kind in ("knn", "radius") else []
     spec = override(NOTHING, [f"stencil.kind={kind}", "stencil.loops=0", *on, *settings]).stencil
-    channels = spec.on if spec.kind in ("knn", "radius") else None
+    channels = spec.on if spec.kind == "knn" or spec.kind == "radius" else None
     if positions is not None and channels != "u":
         raise ValueError("`--positions` is for knn and radius with `stencil.on=u`: leave it out here.")
     if channels == "z":
@@ -156,16 +145,9 @@ def rewire(
 ) -> Rewired:
     """Write the graph that a stencil makes of a dataset's to ``path``, for ``stencil.kind=file``.
 
-    Args:
-        dataset: its name.
-        spec: the stencil.
-        path: where to write.
-        positions: a file of :func:`encode`, for stencils that look at u.
-        component: ``largest`` or ``all``.
-        device: where to compute.
-        progress: told of downloads.
+    ``positions``: a file of :func:`encode`, for stencils that look at u.
     """
-    header = None if positions is None else read_header(positions, kind=POSITIONS)
+    header = None if positions is None else store.read_header(positions, kind=store.POSITIONS)
     data = read_dataset(dataset, component=component, progress=progress)
     edges = _graph(data)
     z, joint, ball = _state(data, edges, positions)
@@ -173,7 +155,7 @@ def rewire(
     mesh = build_stencil(spec, joint, ball=ball)(z.to(device), edges.to(device)).to("cpu")
     seconds = time.perf_counter() - start
     by = json.dumps({"stencil": asdict(spec), "positions": None if header is None else header.digest})
-    save_stencil(path, mesh, edges, Provenance(STENCIL, dataset, component, by))
+    store.save_stencil(path, mesh, edges, store.Provenance(store.STENCIL, dataset, component, by))
     return Rewired(Rewiring.of(edges, mesh, data.y), seconds)
 
 
@@ -184,6 +166,34 @@ def check_dataset(name: str, *, component: str) -> None:
     parse(DataSpec, {"component": component})
 
 
+def resolve_files(config: RunConfig) -> RunConfig:
+    """Return the configuration with the full path and the digest of each file it names.
+
+    A file that is missing, or whose digest is not the recorded one, is refused; only the headers of files are read.
+    """
+    if isinstance(config.position, PositionFileSpec):
+        config = replace(config, position=_resolved(config.position, store.POSITIONS))
+    if isinstance(config.stencil, StencilFileSpec):
+        config = replace(config, stencil=_resolved(config.stencil, store.STENCIL))
+    return config
+
+
+def _resolved(spec: FileSpec, kind: str) -> FileSpec:
+    path = Path(spec.path).expanduser().absolute()
+    if spec.digest is not None and not path.exists():
+        raise DataError(
+            f"the {kind} file {path}, which the configuration was made with, is gone: put it back, or make it again "
+            f"with `beltrami {store.VERBS[kind]}`."
+        )
+    found = store.read_header(path, kind=kind).digest
+    if spec.digest not in (None, found):
+        raise DataError(
+            f"the {kind} file {path} has changed since the configuration was made: it has digest {found[:16]} in place "
+            f"of {str(spec.digest)[:16]}; put the old one back, or train again."
+        )
+    return replace(spec, path=str(path), digest=found)
+
+
 def _graph(data: Dataset) -> Edges:
     return Edges.build(data.edge_index, num_nodes=data.num_nodes)
 
@@ -192,9 +202,9 @@ def _state(data: Dataset, edges: Edges, positions: Path | None) -> tuple[Tensor,
     """Return a state for the stencil to look at, features alone or positions alone, its channels and the ball."""
     if positions is None:
         return data.x, Joint(0, data.num_features), None
-    found, made = load_positions(positions, edges)
+    found, made = store.load_positions(positions, edges)
     u = in_chart(found, made.space).to_dense()
-    return u, Joint(u.shape[1], 0), PoincareBall() if made.space == BALL else None
+    return u, Joint(u.shape[1], 0), PoincareBall() if made.space == store.BALL else None
 
 
 def _check_names(settings: Sequence[str], group: str) -> None:
@@ -202,6 +212,4 @@ def _check_names(settings: Sequence[str], group: str) -> None:
     for name in (assignment.partition("=")[0].strip() for assignment in settings):
         first, _, inner = name.partition(".")
         if first != group or inner.partition(".")[0] in OF_RUNS:
-            raise ValueError(
-                f"`{name}` is not a setting of this command: it takes those of `{group}`, `kind` given apart."
-            )
+            raise ValueError(f"`{name}` is not a setting of this command: it takes those of `{group}` except `kind`.")

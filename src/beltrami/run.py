@@ -7,36 +7,23 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from beltrami import train
 from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
-from beltrami.config.files import resolve_files
 from beltrami.config.parser import read_config
 from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
 from beltrami.data import Dataset, Progress, Split, make_split
 from beltrami.data.cache import cached_stencil
+from beltrami.data.file import write_atomically
 from beltrami.data.store import load_stencil
 from beltrami.errors import DataError, SolverError
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier
-from beltrami.precompute import positions_of, read_dataset
+from beltrami.precompute import positions_of, read_dataset, resolve_files
 from beltrami.result import RunResult, versions
 from beltrami.stencil import tf_idf
-from beltrami.train import (
-    Fit,
-    accuracy,
-    count_parameters,
-    fit,
-    fit_many,
-    load_weights,
-    per_class_accuracy,
-    predict,
-    read_test,
-    save_weights,
-    seeded,
-    write_atomically,
-)
 from beltrami.train.callback import AnyCallback
 
 SPARSE_BELOW = 0.1  # density below which inputs are multiplied by their non-zeros alone
@@ -59,9 +46,8 @@ class Problem:
     def model(self, config: RunConfig) -> Classifier:
         """Return a new model for this problem, from the current random state."""
         positions = 0 if self.pos is None else self.pos.shape[1]
-        return build_classifier(
-            config, features=self.x.shape[1], positions=positions, num_classes=self.dataset.num_classes
-        ).to(self.edges.device)
+        widths = {"features": self.x.shape[1], "positions": positions, "num_classes": self.dataset.num_classes}
+        return build_classifier(config, **widths).to(self.edges.device)
 
 
 def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
@@ -101,19 +87,15 @@ def run_config(
 ) -> tuple[RunResult, Classifier]:
     """Train one configuration and evaluate it: every choice by validation, the test labels read once.
 
-    Args:
-        config: the configuration; it is checked unless ``problem`` is given.
-        device: of the problem, unless it is given.
-        problem: the loaded problem.
-        callbacks: called after every epoch.
+    A ``problem`` that is given has been loaded from a configuration that was checked.
     """
     if problem is None:
         check_settings(config)
         problem = load_problem(config, device=device)
-    with seeded(config.seed):
+    with train.seeded(config.seed):
         model = problem.model(config)
-        inputs = model.prepare(problem.x, problem.edges, problem.pos)
-        found = fit(model, inputs, problem.dataset.y, problem.split, build_training(config.train), callbacks=callbacks)
+        inputs, training = model.prepare(problem.x, problem.edges, problem.pos), build_training(config.train)
+        found = train.fit(model, inputs, problem.dataset.y, problem.split, training, callbacks=callbacks)
     return evaluate_fit(config, problem, model, found), model
 
 
@@ -122,10 +104,7 @@ def run_configs(
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run_config` for each of the configurations, trained as one program; a run that fails gives its error.
 
-    Args:
-        configs: equal up to ``seed`` and ``data.split_seed``.
-        device: where to compute. On a GPU memory grows with the number of runs.
-        callbacks: called after every epoch.
+    They are equal up to ``seed`` and ``data.split_seed``. On a GPU memory grows with the number of runs.
     """
     if not configs or any(_without_seeds(config) != _without_seeds(configs[0]) for config in configs):
         raise ValueError("run_configs needs configurations that differ by `seed` and `data.split_seed` alone.")
@@ -133,12 +112,11 @@ def run_configs(
     first = load_problem(configs[0], device=device)
     problems, models = [on_split(first, config) for config in configs], []
     for config in configs:
-        with seeded(config.seed):
+        with train.seeded(config.seed):
             models.append(first.model(config))
-    inputs = models[0].prepare(first.x, first.edges, first.pos)
+    inputs, training = models[0].prepare(first.x, first.edges, first.pos), build_training(configs[0].train)
     splits = [problem.split for problem in problems]
-    training = build_training(configs[0].train)
-    found = fit_many(models, inputs, first.dataset.y, splits, training, callbacks=callbacks)
+    found = train.fit_many(models, inputs, first.dataset.y, splits, training, callbacks=callbacks)
     return [
         fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
         for config, problem, model, fit in zip(configs, problems, models, found, strict=True)
@@ -149,26 +127,26 @@ def _without_seeds(config: RunConfig) -> RunConfig:
     return replace(config, seed=0, data=replace(config.data, split_seed=0))
 
 
-def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: Fit) -> RunResult:
+def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: train.Fit) -> RunResult:
     """Return the result of a trained model; the test labels are read here."""
     dataset, split = problem.dataset, problem.split
     inputs = model.prepare(problem.x, problem.edges, problem.pos)
-    logits = predict(model, inputs, time=found.best.time)
+    logits = train.predict(model, inputs, time=found.best.time)
     device = dataset.y.device
-    shares = per_class_accuracy(logits[split.test], dataset.y[split.test], model.num_classes)
+    shares = train.per_class_accuracy(logits[split.test], dataset.y[split.test], model.num_classes)
     return RunResult(
         dataset=config.dataset,
         recipe=config.recipe,
         seed=config.seed,
         split={"protocol": split.protocol, "seed": split.seed, "hash": split.hash},
-        val_accuracy=100 * accuracy(logits[split.val], dataset.y[split.val]),
-        test_accuracy=100 * read_test(logits, dataset.y, split),
+        val_accuracy=100 * train.accuracy(logits[split.val], dataset.y[split.val]),
+        test_accuracy=100 * train.read_test(logits, dataset.y, split),
         best_time=found.best.time,
         best_epoch=found.best_epoch,
         epochs=found.epochs,
         train_seconds=found.seconds,
         evaluations={"forward": found.stats.evaluations, "backward": found.stats.backward_evaluations},
-        parameters=count_parameters(model.parameters()),
+        parameters=train.count_parameters(model.parameters()),
         attention_spread=model.attention_spread(inputs),
         device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         versions=versions(),
@@ -180,7 +158,7 @@ def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: 
 def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifier) -> None:
     """Write the configuration, the weights and, last, the result into ``folder``."""
     write_atomically(folder / "config.json", config.to_json().encode())
-    save_weights(model, folder / "model.safetensors")
+    train.save_weights(model, folder / "model.safetensors")
     write_atomically(folder / "result.json", result.to_json().encode())
 
 
@@ -195,14 +173,14 @@ def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float
                 f"the split of {folder} has hash {result.split.get('hash')}, but today's data give "
                 f"{problem.split.hash}: the dataset differs from the one it was trained on."
             )
-        with seeded(config.seed):
+        with train.seeded(config.seed):
             model = problem.model(config)
-        load_weights(model, folder / "model.safetensors", device=device)
+        train.load_weights(model, folder / "model.safetensors", device=device)
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
-        logits, y, split = predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
+        logits, y, split = train.predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
     except ValueError as error:  # settings that cannot have been trained with, or weights that are not finite
         raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error
-    return result, 100 * accuracy(logits[split.val], y[split.val]), 100 * read_test(logits, y, split)
+    return result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
 
 
 def _with_similarity(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:

@@ -13,6 +13,7 @@ from beltrami.errors import SolverError
 from beltrami.flow import Kinetic
 from beltrami.model import BLEND
 from beltrami.train import (
+    Classification,
     Consistency,
     Epoch,
     Fit,
@@ -27,9 +28,8 @@ from beltrami.train import (
     read_test,
     seeded,
     start_fit,
-    start_fit_many,
-    validate,
 )
+from beltrami.train.validation import make_validation
 
 TOY = two_cliques()
 AT_END = TimeGrid(multiple=1.0)
@@ -144,8 +144,8 @@ def test_terminal_time_is_chosen_along_the_grid_at_the_weights_kept() -> None:
     model, time_grid = small_blend(), TimeGrid(3.0, 4)
     found = fitted(model, Training(3, adam, time_grid=time_grid, validate_every=50))
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    assert found.best == validate(model, inputs, TOY.y, TOY.split, time_grid=time_grid)
-    assert found.best > validate(model, inputs, TOY.y, TOY.split, time_grid=AT_END)
+    assert found.best == make_validation(model, inputs, TOY.y, TOY.split, time_grid, Classification(2))()
+    assert found.best > make_validation(model, inputs, TOY.y, TOY.split, AT_END, Classification(2))()
 
 
 def test_running_costs_enter_the_loss() -> None:
@@ -329,16 +329,6 @@ def test_trainings_can_take_turns() -> None:
     assert [replace(each.result, seconds=0.0) for each in turns] == [
         replace(fitted(small_blend(dropout=0.3), training), seconds=0.0)
     ] * 2
-
-
-def test_result_of_many_runs_is_a_list() -> None:
-    models = [small_blend() for _ in range(2)]
-    inputs = models[0].prepare(TOY.x, TOY.edge_index)
-    fitting = start_fit_many(models, inputs, TOY.y, [TOY.split] * 2, Training(2, adam, time_grid=AT_END))
-    assert [epoch.runs for epoch in fitting] == [(0, 1), (0, 1)]
-    assert len(fitting.results) == 2
-    with pytest.raises(ValueError, match=r"`result` is for one run; there are 2: use `results`"):
-        _ = fitting.result
 
 
 @pytest.mark.parametrize("task", [Regression(2), MultiLabel(2)], ids=str)

@@ -8,7 +8,8 @@ from torch import Tensor
 from toy import small_blend, two_cliques
 
 from beltrami.model import BLEND, Inputs
-from beltrami.train import TimeGrid, ValidationScore, accuracy, predict, read_test, validate
+from beltrami.train import Classification, TimeGrid, ValidationScore, accuracy, predict, read_test
+from beltrami.train.validation import make_validation
 
 TOY = two_cliques()
 TIME = 2.0
@@ -35,7 +36,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch, margins: Sequence[float], *, wrong
 
 
 def score(model: BLEND, time_grid: TimeGrid) -> ValidationScore:
-    return validate(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, time_grid=time_grid)
+    return make_validation(
+        model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, time_grid, Classification(2)
+    )()
 
 
 @pytest.mark.parametrize("best", [0, 1, 2])
@@ -79,7 +82,7 @@ def test_validation_does_not_train() -> None:
 def test_score_is_that_of_the_outputs_at_its_time() -> None:
     model = small_blend()
     inputs = model.prepare(TOY.x, TOY.edge_index)
-    found = validate(model, inputs, TOY.y, TOY.split, time_grid=TimeGrid(3.0, 4))
+    found = make_validation(model, inputs, TOY.y, TOY.split, TimeGrid(3.0, 4), Classification(2))()
     logits = predict(model, inputs, time=found.time)[TOY.split.val]
     assert accuracy(logits, TOY.y[TOY.split.val]) == found.accuracy
     loss = torch.nn.functional.cross_entropy(logits, TOY.y[TOY.split.val])

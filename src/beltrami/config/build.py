@@ -6,15 +6,22 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
-import torch
-from torch.optim import Optimizer
+from torch.optim import SGD, Adam, Adamax, AdamW, Optimizer, RMSprop
 
 from beltrami import position
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
 from beltrami.config.parser import parse
 from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
-from beltrami.config.spec_model import BaselineSpec, BlendSpec, ContinuousSpec, FlowModelSpec, PositionedSpec
+from beltrami.config.spec_model import (
+    BaselineModelSpec,
+    BaselineSpec,
+    BlendSpec,
+    ContinuousSpec,
+    FlowModelSpec,
+    PositionedSpec,
+    ZooSpec,
+)
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, baseline, zoo
 from beltrami.model.baseline import Architecture, Baseline
@@ -22,33 +29,13 @@ from beltrami.position import Encoding, Progress
 from beltrami.train import Consistency, TimeGrid, Training, seeded
 
 OPTIMISERS: Mapping[str, Callable[..., Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "adamw": torch.optim.AdamW,
-    "adamax": torch.optim.Adamax,
-    "rmsprop": torch.optim.RMSprop,
-    "sgd": torch.optim.SGD,
+    optimiser.__name__.lower(): optimiser for optimiser in (Adam, AdamW, Adamax, RMSprop, SGD)
 }
 BASELINES: Mapping[str, Callable[..., Baseline]] = {
-    "gcn": baseline.gcn,
-    "gat": baseline.gat,
-    "monet": baseline.monet,
-    "sage-mean": baseline.sage_mean,
-    "sage-maxpool": baseline.sage_maxpool,
-    "lanczosnet": baseline.lanczosnet,
-    "adalanczosnet": baseline.adalanczosnet,
-    "cgnn": baseline.cgnn,
-    "gde": baseline.gde,
-    "gode": baseline.gode,
+    kind: getattr(baseline, kind.replace("-", "_")) for kind in kinds_of(BaselineModelSpec)
 }
 ZOO: Mapping[str, Callable[..., Evolution]] = {
-    "gcn-flow": zoo.gcn,
-    "chebnet-flow": zoo.chebnet,
-    "deepset-flow": zoo.deepset,
-    "gat-flow": zoo.gat,
-    "dgcnn-flow": zoo.dgcnn,
-    "digl-flow": zoo.digl,
-    "monet-flow": zoo.monet,
-    "transformer-flow": zoo.transformer,
+    kind: getattr(zoo, kind.removesuffix("-flow")) for kind in kinds_of(ZooSpec)
 }
 CONTINUOUS = tuple(kinds_of(ContinuousSpec))
 DEFAULT_POS = BlendSpec().pos
@@ -133,19 +120,9 @@ def build_training(spec: TrainSpec) -> Training:
     """Return how to train."""
     if not 0 < spec.lr < math.inf:
         raise ValueError(f"`train.lr` must be positive; got {spec.lr}.")
-    return Training(
-        epochs=spec.epochs,
-        optimiser=partial(OPTIMISERS[spec.optimiser], lr=spec.lr),
-        weight_decay=spec.weight_decay,
-        attention_decay=spec.attention_decay,
-        patience=spec.patience,
-        time_grid=_time_grid(spec),
-        validate_every=spec.validate_every,
-        ema=spec.ema,
-        self_training=spec.self_training,
-        cuda_graph=spec.cuda_graph,
-        consistency=_consistency(spec),
-    )
+    optimiser = partial(OPTIMISERS[spec.optimiser], lr=spec.lr)
+    built = {"optimiser": optimiser, "time_grid": _time_grid(spec), "consistency": _consistency(spec)}
+    return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 
 def _time_grid(spec: TrainSpec) -> TimeGrid:
@@ -153,10 +130,7 @@ def _time_grid(spec: TrainSpec) -> TimeGrid:
     if grid.kind == "terminal":
         return TimeGrid(1.0)
     if not grid.multiple > 1:
-        raise ValueError(
-            f"`train.time_grid.multiple` must be above 1; got {grid.multiple}. For the terminal time alone, set "
-            "`train.time_grid.kind=terminal`."
-        )
+        raise ValueError(f"`train.time_grid.multiple` must be above 1; got {grid.multiple}. For 1, set kind=terminal.")
     return TimeGrid(grid.multiple, grid.resolution, grid.patience)
 
 
@@ -186,25 +160,22 @@ def check_settings(config: RunConfig) -> None:
 
 def _check_groups(config: RunConfig) -> None:
     """Refuse groups that the model does not have and the lack of those that it needs."""
-    kind, groups = config.model.kind, ["diffusivity", "flow", "stencil", "scheme"]
-    polyakov = config.flow.kind == "polyakov"
+    kind, polyakov = config.model.kind, config.flow.kind == "polyakov"
     needed = {
         "diffusivity": kind == "blend" and not polyakov,
         "flow": kind == "blend",
         "stencil": kind == "blend" or kind in BASELINES,
         "scheme": kind not in BASELINES or kind in CONTINUOUS,
     }
-    for group in groups:
+    for group, need in needed.items():
         present = getattr(config, group).kind != "none"
         model = "flow.kind=polyakov" if polyakov and group == "diffusivity" else f"model.kind={kind}"
-        if present and not needed[group]:
+        if present and not need:
             raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
-        if needed[group] and not present:
+        if need and not present:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
     if isinstance(config.model, PositionedSpec) and config.position.kind == "none" and config.model.pos != DEFAULT_POS:
-        raise ValueError(
-            "`model.pos` is the width of positions, and there are none: leave it out, or set `position.kind`."
-        )
+        raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
     if kind in BASELINES:
         _check_baseline(config)
 
@@ -214,13 +185,9 @@ def _check_baseline(config: RunConfig) -> None:
     moving = [name for name in ("remesh", "strongest") if getattr(stencil, name, None) is not None]
     if moving or stencil.kind in ("knn", "radius"):
         why = f"stencil.{moving[0]}" if moving else f"stencil.kind={stencil.kind}"
-        raise ValueError(
-            f"`model.kind={kind}` runs on a fixed graph, and `{why}` needs the state of a flow: leave it out."
-        )
+        raise ValueError(f"`model.kind={kind}` runs on a fixed graph, and `{why}` needs the state of a flow: drop it.")
     if config.train.attention_decay:
-        raise ValueError(
-            f"`train.attention_decay` is that of a diffusivity, and `model.kind={kind}` has none: set it to 0."
-        )
+        raise ValueError(f"`train.attention_decay` is that of a diffusivity; `model.kind={kind}` has none: set 0.")
     if kind not in CONTINUOUS and config.train.time_grid.kind != "terminal":
         raise ValueError(f"`model.kind={kind}` has no time: set `train.time_grid.kind=terminal` too.")
 

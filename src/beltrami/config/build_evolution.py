@@ -6,17 +6,10 @@ from typing import Any
 import torch
 
 from beltrami import diffusivity, energy, flow, scheme, stencil
-from beltrami.config.spec import (
-    AdaptiveAdjointSpec,
-    AdaptiveSpec,
-    ConstantAdjointSpec,
-    ConstantSpec,
-    ImplicitSpec,
-    RunConfig,
-    SchemeSpec,
-)
+from beltrami.config.spec import AdjointSpec, RunConfig, SchemeSpec, StepsSpec
 from beltrami.config.spec_graph import EdgesSpec, InputEdgesSpec, KNNSpec, StencilSpec
 from beltrami.config.spec_model import DiffusivitySpec, FlowSpec
+from beltrami.diffusivity import Diffusivity
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.joint import Joint
@@ -26,7 +19,7 @@ from beltrami.stencil import Chain, Stencil, Symmetric
 
 LINKS = {"softmax": softmax_link, "squareplus": squareplus_link}
 NORMALISERS: Mapping[str, type[Normaliser]] = {"rows": Rows, "columns": Columns, "both": Both}
-PROJECTED: Mapping[str, Callable[..., diffusivity.Diffusivity]] = {
+PROJECTED: Mapping[str, Callable[..., Diffusivity]] = {
     "cosine": diffusivity.Cosine,
     "pearson": diffusivity.Pearson,
     "additive": diffusivity.Additive,
@@ -37,7 +30,11 @@ PSIS: Mapping[str, Callable[[float], energy.Psi]] = {
     "perona-malik": energy.PeronaMalik,
     "roughness": energy.Roughness,
 }
-STORAGE = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+ADJOINTS: Mapping[str, Callable[[], Adjoint]] = {
+    "direct": Direct,
+    "checkpointed": scheme.Checkpointed,
+    "continuous": Continuous,
+}
 SOLVERS: Mapping[str, Callable[..., Solver]] = {
     "euler": scheme.Euler,
     "midpoint": scheme.Midpoint,
@@ -70,9 +67,7 @@ def build_evolution(config: RunConfig, joint: Joint) -> Evolution:
     )
 
 
-def build_diffusivity(
-    spec: DiffusivitySpec, joint: Joint, *, ball: PoincareBall | None = None
-) -> diffusivity.Diffusivity:
+def build_diffusivity(spec: DiffusivitySpec, joint: Joint, *, ball: PoincareBall | None = None) -> Diffusivity:
     """Return the diffusivity on a state of these channels; ``ball``: the space of the positions, None if flat."""
     if spec.kind == "none":
         raise ValueError("this flow needs a diffusivity: set `diffusivity.kind`.")
@@ -106,7 +101,7 @@ def build_flow(spec: FlowSpec, weights: DiffusivitySpec, joint: Joint) -> flow.F
         return flow.HyperbolicFlow(a, joint, rate=rate, source=source)
     if spec.kind == "frozen":
         return flow.LinearFlow(a, rate=rate, source=source)
-    storage = None if spec.storage is None else STORAGE[spec.storage]
+    storage = None if spec.storage is None else getattr(torch, spec.storage)
     return flow.BeltramiFlow(a, rate=rate, source=source, storage=storage)
 
 
@@ -121,10 +116,7 @@ def build_costs(spec: FlowSpec) -> list[flow.Cost]:
 def build_stencil(spec: StencilSpec, joint: Joint, *, ball: PoincareBall | None = None) -> Stencil:
     """Return the stencil on a state of these channels, without the choice of the strongest edges.
 
-    Args:
-        spec: the settings; of a file the problem has the graph already.
-        joint: the channels of the state.
-        ball: the space of the positions, which the state holds as logarithms at the origin; None if flat.
+    ``ball``: the space of the positions, which the state holds as logarithms at the origin; None if flat.
     """
     parts = [_edges(spec, joint, ball)]
     if isinstance(spec, InputEdgesSpec | KNNSpec) and spec.symmetric:
@@ -149,7 +141,7 @@ def _edges(spec: StencilSpec, joint: Joint, ball: PoincareBall | None) -> Stenci
         return stencil.Complete()
     if spec.kind == "isolated":
         return stencil.Isolated()
-    if spec.kind == "keep" or spec.kind == "file":
+    if spec.kind == "keep" or spec.kind == "file":  # the graph of a file is the input graph of the problem
         return stencil.Keep()
     if spec.on == "u" and not joint.pos:
         raise ValueError("`stencil.on=u` looks at positions and there are none: set `position.kind`, or on=x.")
@@ -184,23 +176,17 @@ def build_scheme(spec: SchemeSpec) -> TimeStepping:
     if spec.kind == "exponential":
         return scheme.Exponential(rtol=spec.rtol, atol=spec.atol)
     if spec.kind == "torchdiffeq":
-        gradient = Direct() if spec.adjoint.kind == "direct" else Continuous()
-        tolerances = {"rtol": spec.rtol, "atol": spec.atol}
-        return scheme.TorchDiffEq(spec.method, step_size=spec.step_size, adjoint=gradient, **tolerances)
-    back = spec.adjoint
-    if back.kind == "direct" or back.kind == "checkpointed":
-        adjoint: Adjoint = Direct() if back.kind == "direct" else scheme.Checkpointed()
-    elif back.kind == "continuous":
-        adjoint = Continuous()
+        settings: dict[str, Any] = {"step_size": spec.step_size, "rtol": spec.rtol, "atol": spec.atol}
+        return scheme.TorchDiffEq(spec.method, adjoint=ADJOINTS[spec.adjoint.kind](), **settings)
+    if isinstance(spec.adjoint, AdjointSpec):
+        adjoint = ADJOINTS[spec.adjoint.kind]()
     else:
-        adjoint = Continuous(Scheme(*_steps(back), max_steps=spec.max_steps))
+        adjoint = Continuous(Scheme(*_steps(spec.adjoint), max_steps=spec.max_steps))
     steps = Scheme(*_steps(spec), adjoint, max_steps=spec.max_steps)
     return scheme.EnergyDecreasing(steps) if spec.energy_decreasing else steps
 
 
-def _steps(
-    spec: ConstantSpec | ImplicitSpec | AdaptiveSpec | ConstantAdjointSpec | AdaptiveAdjointSpec,
-) -> tuple[Solver, Controller]:
+def _steps(spec: StepsSpec) -> tuple[Solver, Controller]:
     """Return the solver and the controller; adaptive steps solve implicit equations to a tenth of their tolerances."""
     if spec.kind == "implicit":
         return SOLVERS[spec.solver](rtol=spec.rtol, atol=spec.atol), ConstantSteps(spec.dt)

@@ -1,12 +1,11 @@
 """Convert configurations of the first release, whose files carry no schema, to today's settings."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from beltrami.config.spec import SCHEMA, SchemeSpec
-from beltrami.config.spec_graph import PositionSpec, StencilSpec, kinds_of
-from beltrami.config.spec_model import ContinuousSpec, DiffusivitySpec, FlowSpec, ModelSpec, ZooSpec
+from beltrami.config.spec import SCHEMA, RunConfig
+from beltrami.config.spec_graph import hints_of, kinds_of, specs_of
+from beltrami.config.spec_model import ContinuousSpec, ZooSpec
 from beltrami.errors import UnknownName
 
 Tree = dict[str, Any]
@@ -43,14 +42,17 @@ RENAMED: Mapping[str, str] = {
     "flow.positions": "flow.kind",
     "flow.psi": "flow.psi.kind",
     "flow.length": "flow.psi.length",
+    "diffusivity.start": "diffusivity.start.kind",
     "diffusivity.start_value": "diffusivity.start.value",
     "stencil.alike": "stencil.reweight.sharpness",
     "stencil.near": "stencil.add.k",
     "stencil.near_weight": "stencil.add.weight",
     "stencil.file": "stencil.path",
     "scheme.descends": "scheme.energy_decreasing",
+    "scheme.adjoint": "scheme.adjoint.kind",
     "scheme.backward": "scheme.adjoint.solver",
     "scheme.backward_dt": "scheme.adjoint.dt",
+    "train.consistency": "train.consistency.weight",
     "train.look_every": "train.validate_every",
     "train.average": "train.ema",
     "train.adopt": "train.self_training",
@@ -61,7 +63,6 @@ RENAMED: Mapping[str, str] = {
 """Today's names of settings of the first release."""
 
 TOP = ("dataset", "recipe", "seed", "tried")
-NONE: Tree = {"kind": "none"}
 
 
 def convert(values: Mapping[str, Any]) -> Tree:
@@ -74,22 +75,30 @@ def convert(values: Mapping[str, Any]) -> Tree:
         values: a nested configuration, or a flat mapping of the settings that are not the defaults, by dotted name.
     """
     first = _completed(values)
-    kind, flow = first["model"]["kind"], first["flow"]
-    blend, zoo, continuous = kind == "blend", kind in kinds_of(ZooSpec), kind in kinds_of(ContinuousSpec)
-    baseline = not blend and not zoo
-    timeless = baseline and not continuous
-    return {
-        "schema": SCHEMA,
-        **{name: value for name, value in first.items() if name in TOP},
-        "data": first["data"],
-        "position": _position(first["position"]),
-        "model": _model(first),
-        "diffusivity": _diffusivity(first["diffusivity"]) if blend and flow["psi"] is None else NONE,
-        "flow": _flow(flow) if blend else NONE,
-        "stencil": _no_stencil(first["stencil"], kind) if zoo else _stencil(first["stencil"]),
-        "scheme": NONE if timeless else _scheme(first["scheme"]),
-        "train": _train(first["train"], timeless=timeless, baseline=baseline),
-    }
+    today = _renamed(first)
+    model, position, stencil, kind = today["model"], today["position"], today["stencil"], today["model"]["kind"]
+    blend, zoo = kind == "blend", kind in kinds_of(ZooSpec)
+    timeless = not blend and not zoo and kind not in kinds_of(ContinuousSpec)
+    if zoo and (first["stencil"]["alike"] or first["stencil"]["near"]):
+        raise ValueError(f"`stencil.alike` and `stencil.near` have no counterpart for `model.kind={kind}`.")
+    if zoo:
+        model |= {name: first["diffusivity"][name] for name in ("width", "heads") if kind != "deepset-flow"}
+        model |= {"terms": model["steps"], "k": stencil["k"], "restart": stencil["restart"]}
+    position |= {"kind": position["kind"] if position["path"] is None else "file"}
+    position |= {"walk_length": None} if position["tuned"] else {}
+    model |= {"pos": FIRST["model"]["pos"]} if position["kind"] == "none" else {}  # nothing has that width
+    stencil["reweight"]["kind"] = "similarity" if stencil["reweight"]["sharpness"] else "none"
+    stencil["add"]["kind"] = "neighbours" if stencil["add"]["k"] else "none"
+    stencil |= {"kind": "none" if zoo else stencil["kind"] if stencil["path"] is None else "file"}
+    if not blend or first["flow"]["psi"] is not None:
+        today["diffusivity"] = {"kind": "none"}
+    elif first["diffusivity"]["score"] == "angle":
+        today["diffusivity"]["kind"] = "scalar-cosine"
+    today["flow"] |= _flow(first["flow"]) if blend else {"kind": "none"}
+    today["scheme"] |= {"kind": "none"} if timeless else _scheme(today["scheme"])
+    today["train"] |= {} if blend or zoo else {"attention_decay": 0.0}
+    _train(today["train"], timeless=timeless)
+    return {"schema": SCHEMA, **_applicable(RunConfig, today, "")}
 
 
 def _completed(values: Mapping[str, Any]) -> Tree:
@@ -112,103 +121,60 @@ def _completed(values: Mapping[str, Any]) -> Tree:
     return first
 
 
-def _pick(group: Any, where: str, kind: str, source: Mapping[str, Any]) -> Tree:
-    """Return the fields that a kind of the group has, from ``source``."""
+def _renamed(first: Tree) -> Tree:
+    """Return the settings of the first release, nested, under today's names."""
+    today: Tree = {name: value for name, value in first.items() if name in TOP}
+    for group in FIRST:
+        for name, value in first[group].items():
+            *above, last = RENAMED.get(f"{group}.{name}", f"{group}.{name}").split(".")
+            place = today
+            for each in above:
+                place = place.setdefault(each, {})
+            place[last] = value
+    return today
+
+
+def _applicable(group: Any, tree: Tree, where: str) -> Tree:
+    """Return the settings that the chosen kinds have; an unknown kind is refused."""
     kinds = kinds_of(group)
-    if kind not in kinds:
-        raise UnknownName(where, kind, kinds)
-    spec: Any = kinds[kind]
-    names = [field.name for field in fields(spec) if field.name in source]
-    return {**{name: source[name] for name in names}, "kind": kind}
-
-
-def _position(first: Tree) -> Tree:
-    kind = first["encoding"] if first["file"] is None else "file"
-    source = {**first, "path": first["file"], "walk_length": None if first["tuned"] else first["walk_length"]}
-    return _pick(PositionSpec, "position.encoding", kind, source)
-
-
-def _model(first: Tree) -> Tree:
-    model, baseline, diffusivity, stencil = (first[name] for name in ("model", "baseline", "diffusivity", "stencil"))
-    kind, source = model["kind"], dict(model)
-    if first["position"]["encoding"] == "none" and first["position"]["file"] is None:
-        source["pos"] = FIRST["model"]["pos"]  # there is nothing of that width
-    if kind in kinds_of(ZooSpec):
-        width = baseline["width"] if kind == "deepset-flow" else diffusivity["width"]
-        source |= {"width": width, "heads": diffusivity["heads"], "terms": baseline["steps"]}
-        source |= {"kernels": baseline["kernels"], "k": stencil["k"], "restart": stencil["restart"]}
-    else:
-        source |= baseline
-    return _pick(ModelSpec, "model.kind", kind, source)
-
-
-def _diffusivity(first: Tree) -> Tree:
-    start = {"kind": first["start"]} | ({"value": first["start_value"]} if first["start"] == "constant" else {})
-    kind = "scalar-cosine" if first["score"] == "angle" else first["score"]
-    return _pick(DiffusivitySpec, "diffusivity.score", kind, {**first, "start": start})
+    if kinds and tree["kind"] not in kinds:
+        raise UnknownName(f"{where}kind", tree["kind"], kinds)
+    hints = hints_of(kinds[tree["kind"]] if kinds else group)
+    return {
+        name: _applicable(hint, tree[name], f"{where}{name}.") if specs_of(hint) else tree[name]
+        for name, hint in hints.items()
+        if name in tree
+    }
 
 
 def _flow(first: Tree) -> Tree:
     if first["psi"] is not None:
-        psi = {"kind": first["psi"]} | ({} if first["psi"] == "constant" else {"length": first["length"]})
-        return _pick(FlowSpec, "flow.psi", "polyakov", {**first, "psi": psi, "attachment": first["source"]})
+        return {"kind": "polyakov", "attachment": first["source"]}
     hyperbolic = first["positions"] == "hyperbolic"
     if first["frozen"] and (hyperbolic or first["storage"] is not None):
         raise ValueError("`flow.frozen` goes neither with `flow.positions=hyperbolic` nor with `flow.storage`.")
-    return _pick(FlowSpec, "flow", "hyperbolic" if hyperbolic else "frozen" if first["frozen"] else "live", first)
+    return {"kind": "hyperbolic" if hyperbolic else "frozen" if first["frozen"] else "live"}
 
 
-def _no_stencil(first: Tree, kind: str) -> Tree:
-    if first["alike"] or first["near"]:
-        raise ValueError(f"`stencil.alike` and `stencil.near` have no counterpart for `model.kind={kind}`.")
-    return NONE
-
-
-def _stencil(first: Tree) -> Tree:
-    reweight = {"kind": "similarity", "sharpness": first["alike"]} if first["alike"] else NONE
-    add = {"kind": "neighbours", "k": first["near"], "weight": first["near_weight"]} if first["near"] else NONE
-    kind, source = first["kind"] if first["file"] is None else "file", {"reweight": reweight, "add": add}
-    return _pick(StencilSpec, "stencil.kind", kind, {**first, "path": first["file"], **source})
-
-
-def _scheme(first: Tree) -> Tree:
-    solver, dt = first["solver"], first["dt"]
-    source = {**first, "energy_decreasing": first["descends"], "adjoint": _adjoint(first)}
+def _scheme(today: Tree) -> Tree:
+    solver, dt, adjoint = today["solver"], today["dt"], today["adjoint"]
+    tolerances = {"rtol": today["rtol"], "atol": today["atol"]}
     if solver == "exponential":
-        if dt is not None or first["adjoint"] != "direct":
+        if dt is not None or adjoint["kind"] != "direct":
             raise ValueError("`scheme.solver=exponential` goes neither with `scheme.dt` nor with `scheme.adjoint`.")
-        return _pick(SchemeSpec, "scheme.solver", solver, source)
+        return {"kind": solver}
+    if adjoint["kind"] == "continuous" and adjoint["solver"] is not None:
+        adjoint |= tolerances | {"kind": f"continuous-{'adaptive' if adjoint['dt'] is None else 'constant'}"}
     if solver.startswith("torchdiffeq:"):
-        source |= {"method": solver.removeprefix("torchdiffeq:"), "step_size": dt}
-        return _pick(SchemeSpec, "scheme.solver", "torchdiffeq", source)
-    if solver in ("implicit-euler", "crank-nicolson") and dt is not None:
-        source |= {"rtol": first["rtol"] / 10, "atol": first["atol"] / 10}  # what their equations were solved to
-        return _pick(SchemeSpec, "scheme.solver", "implicit", source)
-    return _pick(SchemeSpec, "scheme.solver", "adaptive" if dt is None else "constant", source)
+        return {"kind": "torchdiffeq", "method": solver.removeprefix("torchdiffeq:"), "step_size": dt}
+    if solver in ("implicit-euler", "crank-nicolson") and dt is not None:  # their equations were solved to a tenth
+        return {"kind": "implicit", **{name: value / 10 for name, value in tolerances.items()}}
+    return {"kind": "adaptive" if dt is None else "constant"}
 
 
-def _adjoint(first: Tree) -> Tree:
-    solver, dt = first["backward"], first["backward_dt"]
-    if first["adjoint"] != "continuous" or solver is None:
-        return {"kind": first["adjoint"]}
-    if dt is None:
-        return {"kind": "continuous-adaptive", "solver": solver, "rtol": first["rtol"], "atol": first["atol"]}
-    return {"kind": "continuous-constant", "solver": solver, "dt": dt}
-
-
-def _train(first: Tree, *, timeless: bool, baseline: bool) -> Tree:
-    grid = {"kind": "grid", **{name: first[f"time_{name}"] for name in ("multiple", "resolution", "patience")}}
-    squared = {"kind": "squared", "weight": first["consistency"]}
-    squared |= {name: first[name] for name in ("passes", "temperature", "ramp")}
-    if first["consistency"] == 0 and first["passes"] > 1:
+def _train(today: Tree, *, timeless: bool) -> None:
+    grid, consistency = today["time_grid"], today["consistency"]
+    if consistency["weight"] == 0 and consistency["passes"] > 1:
         raise ValueError("`train.passes` above 1 has no counterpart where `train.consistency` is 0.")
-    return {
-        **{name: first[name] for name in ("epochs", "optimiser", "lr", "weight_decay", "patience")},
-        "attention_decay": 0.0 if baseline else first["attention_decay"],
-        "time_grid": {"kind": "terminal"} if timeless or first["time_multiple"] == 1 else grid,
-        "validate_every": first["look_every"],
-        "ema": first["average"],
-        "consistency": squared if first["consistency"] else NONE,
-        "self_training": first["adopt"],
-        "cuda_graph": first["record"],
-    }
+    grid["kind"] = "terminal" if timeless or grid["multiple"] == 1 else "grid"
+    consistency["kind"] = "squared" if consistency["weight"] else "none"

@@ -1,6 +1,7 @@
 """The strict parser of configurations, results and records, and settings by their dotted names."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from difflib import get_close_matches
@@ -25,31 +26,22 @@ def parse(kind: type[T], values: Any, *, where: str = "") -> T:
     """
     if isinstance(values, Mapping) and values.get("schema", SCHEMA) != SCHEMA:
         raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
-    bare = (
-        {name: value for name, value in values.items() if name != "schema"} if isinstance(values, Mapping) else values
-    )
-    found: T = _value(kind, bare, where)
+    if isinstance(values, Mapping):
+        values = {name: value for name, value in values.items() if name != "schema"}
+    found: T = _value(kind, values, where)
     return found
 
 
-def read_json(path: Path, *, what: str) -> Any:
-    """Return the content of a JSON file of a run; a :class:`DataError` says what is wrong with the file."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
-
-
 def read(kind: type[T], path: Path, *, what: str) -> T:
-    """Return the dataclass ``kind`` from a file, which may be of the first release."""
-    values = read_json(path, what=what)
+    """Return the dataclass ``kind`` from a file of a run, which may be of the first release."""
     try:
+        values = json.loads(path.read_text())
         if kind is RunConfig and isinstance(values, Mapping) and "schema" not in values:
             values = convert(values)
         return parse(kind, values)
-    except ValueError as error:
+    except FileNotFoundError:
+        raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
+    except (OSError, ValueError) as error:
         raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
@@ -62,17 +54,11 @@ def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable
     """Return the configuration with all ``dotted.name=value`` applied together.
 
     Kinds are set first. Where a kind changes, fields of the same name keep their values, and other fields take their
-    defaults; one without a default must be given.
-
-    Args:
-        config: the configuration to start from.
-        assignments: the settings.
-        skip_inapplicable: leave out settings that the chosen kinds do not have, instead of refusing them.
+    defaults; one without a default must be given. ``skip_inapplicable``: leave out settings that the chosen kinds do
+    not have, instead of refusing them.
     """
-    tree = asdict(config)
-    changes = [_assignment(text) for text in assignments]
-    kinds = sorted((change for change in changes if change[0][-1] == "kind"), key=lambda change: len(change[0]))
-    for path, value in [*kinds, *(change for change in changes if change[0][-1] != "kind")]:
+    tree, changes = asdict(config), [_assignment(text) for text in assignments]
+    for path, value in sorted(changes, key=lambda change: len(change[0]) if change[0][-1] == "kind" else math.inf):
         try:
             _set(RunConfig, tree, path, value, ())
         except InapplicableSetting:
@@ -133,22 +119,18 @@ def _literal(text: str) -> Any:
 
 def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...]) -> None:
     """Set one value of a tree of the settings types in ``hint``; ``above`` are the names that lead to the tree."""
-    full, (name, *rest) = ".".join((*above, *path)), path
+    here, full, (name, *rest) = ".".join(above), ".".join((*above, *path)), path
     kinds = kinds_of(hint)
     if name == "kind" and kinds and not rest:
-        chosen = _chosen(kinds, value, full)
+        chosen = _spec_of(hint, {"kind": value}, here)
         kept = {each: tree[each] for each in tree if each in hints_of(chosen)}
         changed = _defaults(chosen) | kept | {"kind": value or "none"}
         tree.clear()
         tree.update(changed)
         return
-    if kinds and "kind" not in tree:
-        raise ValueError(f"`{'.'.join(above)}.kind` must be given: one of {', '.join(kinds)}.")
-    group = kinds[tree["kind"]] if kinds else hint
-    inner = hints_of(group).get(name)
+    inner = hints_of(_spec_of(hint, tree, here)).get(name)
     having = [kind for kind, each in kinds.items() if name in hints_of(each)]
     if inner is None and having:
-        here = ".".join(above)
         raise InapplicableSetting(
             f"`{full}` is a setting of `{here}.kind={' or '.join(having)}`, and here `{here}.kind={tree['kind']}`: "
             "leave it out, or set the kind too."
@@ -178,11 +160,17 @@ def _defaults(kind: type[Spec]) -> Tree:
     return {name: asdict(value) if isinstance(value, Spec) else value for name, value in known.items()}  # type: ignore[call-overload]
 
 
-def _chosen(kinds: Mapping[str, type[Spec]], name: Any, where: str) -> type[Spec]:
-    name = "none" if name is None else name
-    if name not in kinds:
-        raise UnknownName(where, str(name), kinds)
-    return kinds[name]
+def _spec_of(hint: Any, values: Mapping[str, Any], where: str) -> Any:
+    """Return the type of the settings ``values``, which their kind names if the types in ``hint`` have kinds."""
+    kinds, name = kinds_of(hint), f"{where}.kind" if where else "kind"
+    if not kinds:
+        return hint
+    if "kind" not in values:
+        raise ValueError(f"`{name}` must be given: one of {', '.join(kinds)}.")
+    kind = "none" if values["kind"] is None else values["kind"]
+    if kind not in kinds:
+        raise UnknownName(name, str(kind), kinds)
+    return kinds[kind]
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:
@@ -193,9 +181,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if isinstance(hint, UnionType) or get_origin(hint) is Union:  # the latter for a Literal or null
         return _union(get_args(hint), value, where)
     origin = get_origin(hint)
+    if origin is Literal and value not in get_args(hint):
+        raise UnknownName(where, str(value), get_args(hint))
     if origin is Literal:
-        if value not in get_args(hint):
-            raise UnknownName(where, str(value), get_args(hint))
         return value
     if origin is list and isinstance(value, list):
         return [_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value)]
@@ -225,17 +213,14 @@ def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:
 def _dataclass(hint: Any, values: Any, where: str) -> Any:
     if not isinstance(values, Mapping):
         raise ValueError(f"`{where or 'the file'}` must be a group of names and values; got {values!r}.")
-    kinds, dot = kinds_of(hint), f"{where}." if where else ""
-    if kinds and "kind" not in values:
-        raise ValueError(f"`{dot}kind` must be given: one of {', '.join(kinds)}.")
-    kind: Any = _chosen(kinds, values["kind"], f"{dot}kind") if kinds else hint
+    kind, dot = _spec_of(hint, values, where), f"{where}." if where else ""
     hints = hints_of(kind)
     for name in values:
         if name not in hints:
             raise UnknownName("name", f"{dot}{name}", [f"{dot}{each}" for each in hints])
     for field in fields(kind):
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
-            of = f" for `{dot}kind={values['kind']}`" if kinds else ""
+            of = f" for `{dot}kind={values['kind']}`" if "kind" in values else ""
             raise ValueError(f"`{dot}{field.name}` must be given{of}: it has no default.")
     return kind(**{name: _value(hints[name], value, f"{dot}{name}") for name, value in values.items()})
 

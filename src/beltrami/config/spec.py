@@ -81,6 +81,7 @@ class TorchDiffEqSpec(Spec):
     adjoint: TorchAdjointSpec = TorchAdjointSpec()
 
 
+StepsSpec = ConstantSpec | ImplicitSpec | AdaptiveSpec | ConstantAdjointSpec | AdaptiveAdjointSpec
 SchemeSpec = NoneSpec | ExponentialSpec | ConstantSpec | ImplicitSpec | AdaptiveSpec | TorchDiffEqSpec
 """Time stepping to the terminal time ``time``: the exponential integrator, for frozen flows; an explicit or an implicit
 solver with steps of ``dt``, the latter with equations solved to the tolerances; an explicit solver with steps chosen by

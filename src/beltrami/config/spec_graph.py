@@ -1,6 +1,6 @@
 """Settings of positions and stencils: a small frozen type for each kind; the unions below say what the fields mean."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
@@ -33,12 +33,8 @@ def kinds_of(group: Any) -> Mapping[str, type[Spec]]:
     return {name: each for each in specs_of(group) for name in get_args(hints_of(each).get("kind"))}
 
 
-def hints_of(kind: Any) -> Mapping[str, Any]:
-    """Return the types of the fields of a dataclass by name."""
-    return _hints_of(kind)
-
-
-_hints_of = cache(get_type_hints)  # which takes long
+hints_of: Callable[[Any], Mapping[str, Any]] = cache(get_type_hints)
+"""Return the types of the fields of a dataclass by name."""
 
 
 class NoneSpec(Spec):

@@ -118,21 +118,14 @@ class GODESpec(BaselineSpec):
     depth: int = 2
 
 
-ZooSpec = (
-    GCNFlowSpec
-    | ChebNetFlowSpec
-    | DeepSetFlowSpec
-    | GATFlowSpec
-    | DGCNNFlowSpec
-    | DIGLFlowSpec
-    | MoNetFlowSpec
-    | TransformerFlowSpec
-)
+FeatureFlowSpec = GCNFlowSpec | ChebNetFlowSpec | DeepSetFlowSpec | GATFlowSpec | DGCNNFlowSpec | DIGLFlowSpec
+ZooSpec = FeatureFlowSpec | MoNetFlowSpec | TransformerFlowSpec
 """The networks of Table 1 as flows. Their equation and graph are their own; ``scheme.time`` is the number of layers."""
 
 PositionedSpec = BlendSpec | MoNetFlowSpec | TransformerFlowSpec  # models with an encoder of positions
 ContinuousSpec = CGNNSpec | GDESpec | GODESpec
-ModelSpec = BlendSpec | ZooSpec | LayeredSpec | GATSpec | MoNetSpec | LanczosSpec | ContinuousSpec
+BaselineModelSpec = LayeredSpec | GATSpec | MoNetSpec | LanczosSpec | ContinuousSpec
+ModelSpec = BlendSpec | ZooSpec | BaselineModelSpec
 """BLEND, a network of Table 1 as a flow, or a baseline. ``pos`` = d' and ``feat`` = d are the channels of positions,
 where there are any, and of features; ``hidden``, the width of a further layer of the encoder, null for none. ``width``
 is that of all heads together; ``steps``, the dimension of LanczosNet's Krylov space; ``mixing``, whether CGNN mixes
@@ -153,29 +146,28 @@ class UniformSpec(Spec):
     over: Over = "rows"
 
 
-class AttentionSpec(Spec):
-    kind: Literal["gaussian", "scalar-cosine"] = "scalar-cosine"
+class HeadsSpec(Spec):
+    """Base of the diffusivities with heads."""
+
     heads: int = 2
     link: Literal["softmax", "squareplus"] = "softmax"
     over: Over = "rows"
 
 
-class ProjectedSpec(Spec):
+class AttentionSpec(HeadsSpec):
+    kind: Literal["gaussian", "scalar-cosine"] = "scalar-cosine"
+
+
+class ProjectedSpec(HeadsSpec):
     kind: Literal["cosine", "pearson", "exp-kernel", "additive"] = "cosine"
     width: int = 32
-    heads: int = 2
-    link: Literal["softmax", "squareplus"] = "softmax"
-    over: Over = "rows"
     start: XavierSpec | ConstantStartSpec = XavierSpec()
 
 
-class ScaledDotSpec(Spec):
+class ScaledDotSpec(HeadsSpec):
     kind: Literal["scaled-dot"] = "scaled-dot"
     width: int = 32
-    heads: int = 2
     d_k: float | None = None
-    link: Literal["softmax", "squareplus"] = "softmax"
-    over: Over = "rows"
     start: XavierSpec | ConstantStartSpec = XavierSpec()
 
 
@@ -185,20 +177,22 @@ weights. ``width``: of the projections, all heads together, which begin at ``sta
 head."""
 
 
-class DiffusionSpec(Spec):
+class EquationSpec(Spec):
+    """Base of the flows."""
+
+    rate: bool = True
+    kinetic: float = 0.0
+    jacobian: float = 0.0
+
+
+class DiffusionSpec(EquationSpec):
     kind: Literal["frozen", "hyperbolic"] = "frozen"
-    rate: bool = True
     source: bool = False
-    kinetic: float = 0.0
-    jacobian: float = 0.0
 
 
-class LiveSpec(Spec):
+class LiveSpec(EquationSpec):
     kind: Literal["live"] = "live"
-    rate: bool = True
     source: bool = False
-    kinetic: float = 0.0
-    jacobian: float = 0.0
     storage: Literal["bfloat16", "float16"] | None = None
 
 
@@ -211,13 +205,10 @@ class PsiSpec(Spec):
     length: float = 1.0
 
 
-class PolyakovSpec(Spec):
+class PolyakovSpec(EquationSpec):
     kind: Literal["polyakov"] = "polyakov"
     psi: ConstantPsiSpec | PsiSpec
-    rate: bool = True
     attachment: bool = False
-    kinetic: float = 0.0
-    jacobian: float = 0.0
 
 
 FlowSpec = NoneSpec | DiffusionSpec | LiveSpec | PolyakovSpec

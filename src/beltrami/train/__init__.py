@@ -2,20 +2,18 @@
 
 from beltrami.data.file import write_atomically
 from beltrami.train.callback import Callback, Epoch, JSONLines, TensorBoard
-from beltrami.train.fitting import Fitting, fit, fit_many, start_fit, start_fit_many
+from beltrami.train.fitting import Fitting, fit, fit_many, self_training_labels, start_fit
 from beltrami.train.loop import Fit
 from beltrami.train.objective import Consistency, LossStep
-from beltrami.train.self_training import self_training_labels
 from beltrami.train.task import Classification, MultiLabel, Regression, Task, accuracy, per_class_accuracy
 from beltrami.train.training import Training, count_parameters, seeded
-from beltrami.train.validation import TimeGrid, ValidationScore, predict, read_test, validate
+from beltrami.train.validation import TimeGrid, ValidationScore, predict, read_test
 from beltrami.train.weights import load_weights, save_weights
 
 __all__ = [
     "fit",
     "fit_many",
     "start_fit",
-    "start_fit_many",
     "Fitting",
     "Training",
     "Fit",
@@ -32,7 +30,6 @@ __all__ = [
     "self_training_labels",
     "TimeGrid",
     "ValidationScore",
-    "validate",
     "predict",
     "read_test",
     "accuracy",

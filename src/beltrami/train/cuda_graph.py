@@ -1,8 +1,8 @@
 """CUDA graphs: work captured once and replayed without launches from the host, which dominate on small graphs."""
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from typing import Generic, TypeVar
 
 import torch
@@ -40,8 +40,15 @@ class CapturedGraph(Generic[T]):
                 work()
         torch.cuda.current_stream(device).wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
-        with _no_garbage_collection(), torch.cuda.graph(self.graph):
-            self.result = work()
+        collecting = gc.isenabled()
+        gc.collect()
+        gc.disable()  # the collector could free an old CUDA graph, which would end the capture
+        try:
+            with torch.cuda.graph(self.graph):
+                self.result = work()
+        finally:
+            if collecting:
+                gc.enable()
         torch.cuda.set_rng_state(random, device)
         with torch.no_grad():
             for tensor, value in zip(written, values, strict=True):
@@ -52,31 +59,10 @@ class CapturedGraph(Generic[T]):
         return self.result
 
 
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Keep Python from freeing an old CUDA graph during a capture, which would end the capture."""
-    enabled = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def replayed(work: Callable[[], T], *, device: torch.device, capture: bool) -> Callable[[], T]:
     """Return the work, with ``capture`` as a CUDA graph made at its first call; it may write to its result alone."""
-    graph: list[CapturedGraph[T]] = []
-
-    def run() -> T:
-        if not capture:
-            return work()
-        if not graph:
-            graph.append(CapturedGraph(work, (), device))
-        return graph[0]()
-
-    return run
+    graph = cache(lambda: CapturedGraph(work, (), device))
+    return (lambda: graph()()) if capture else work
 
 
 def should_capture(model: Classifier, wanted: bool | None) -> bool:
@@ -96,12 +82,9 @@ class OptimiserStep:
     An optimiser that cannot be captured (it has no ``capturable`` groups and is not plain SGD) steps after the graph.
 
     Args:
-        compute_gradients: leaves gradients at the parameters and returns the loss or losses; it may not synchronise
-            where it is captured.
-        optimiser: of these parameters.
-        ema: their moving average, or None.
+        compute_gradients: leaves gradients at the parameters of ``optimiser`` and ``ema`` and returns the loss or
+            losses; where it is captured, at the first call, it may not synchronise.
         buffers: tensors besides the gradients that ``compute_gradients`` writes to.
-        capture: whether to capture, at the first call.
     """
 
     def __init__(
@@ -126,32 +109,26 @@ class OptimiserStep:
         """Return the loss before the step, which is counted from 1."""
         if self.ema is not None:
             self.ema.begin(step)
-        if not self.capture:
-            return self._everything()
-        if self._graph is None:
+        if self.capture and self._graph is None:
             self._graph = self._captured()
-        loss = self._graph()
-        if not self.optimiser_too:
-            self._update()
-        return loss
+        if self._graph is not None and self.optimiser_too:
+            return self._graph()
+        return self._everything(self._graph or self.compute_gradients)
 
-    def _everything(self) -> Tensor:
-        loss = self.compute_gradients()
-        self._update()
-        return loss
-
-    def _update(self) -> None:
+    def _everything(self, compute_gradients: Callable[[], Tensor]) -> Tensor:
+        loss = compute_gradients()
         self.optimiser.step()
         if self.ema is not None:
             self.ema()
+        return loss
 
     def _captured(self) -> CapturedGraph[Tensor]:
         parameters: list[Tensor] = [p for group in self.optimiser.param_groups for p in group["params"]]
-        written = [*self.buffers]
+        written = list(self.buffers)
         if self.optimiser_too:
             written += [*parameters, *self._state(), *(self.ema.tensors if self.ema is not None else ())]
         known = {id(tensor): tensor for tensor in written}
-        work = self._everything if self.optimiser_too else self.compute_gradients
+        work = partial(self._everything, self.compute_gradients) if self.optimiser_too else self.compute_gradients
         with torch.enable_grad():
             graph = CapturedGraph(work, known.values(), parameters[0].device)
         for tensor in self._state():

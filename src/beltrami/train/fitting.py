@@ -1,8 +1,9 @@
 """Fitting: training one model or many, through the rounds of self-training, as an iterator of epochs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from beltrami.data import Split
@@ -11,7 +12,6 @@ from beltrami.model import Classifier, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
 from beltrami.train.program import Program, SingleProgram
-from beltrami.train.self_training import self_training_labels
 from beltrami.train.stacked import StackedProgram
 from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
@@ -20,7 +20,7 @@ from beltrami.train.weights import StackedWeights
 
 
 class Fitting(Iterator[Epoch]):
-    """A training in progress: an iterator of epochs, made by :func:`start_fit` or :func:`start_fit_many`.
+    """A training in progress: an iterator of epochs, made by :func:`start_fit`.
 
     Each epoch is trained when it is asked for. After the last one, or :meth:`stop`, the models hold the weights of
     their best epochs, and the results are available::
@@ -50,27 +50,20 @@ class Fitting(Iterator[Epoch]):
         training.check_task(task)
         for split in splits:
             task.check(y, split)
-        self._models, self._inputs, self._y, self._splits = models, inputs, y, splits
+        self._models, self._inputs, self._splits = models, inputs, splits
         self._training, self._task, self._stacked = training, task, stacked
-        self._initial = StackedWeights.of(models) if training.self_training else None
-        self._first: dict[int, Fit] = {}  # results of the first round, by the runs of the second
-        self._all: list[Fit | SolverError] = []
+        self._stopped = False
         self._results: list[Fit | SolverError] | None = None
-        self._start(models, [y] * len(models), splits)
+        initial = StackedWeights.of(models) if training.self_training else None
+        self._epochs = self._train(self._loop(models, [y] * len(models), splits), y, initial)
 
     def __next__(self) -> Epoch:
-        while self._results is None:
-            epoch = next(self._epochs, None)
-            if epoch is not None:
-                return self._counted_through(epoch)
-            self._end_round()
-        raise StopIteration
+        return next(self._epochs)
 
     def stop(self) -> None:
         """End the training here; nothing happens if it has ended."""
-        if self._results is None:
-            self._initial = None
-            self._end_round()
+        self._stopped = True
+        next(self._epochs, None)
 
     @property
     def results(self) -> list[Fit | SolverError]:
@@ -82,58 +75,47 @@ class Fitting(Iterator[Epoch]):
     @property
     def result(self) -> Fit:
         """The result of the only run; its error is raised."""
-        result, *others = self.results
-        if others:
-            raise ValueError(f"`result` is for one run; there are {1 + len(others)}: use `results`.")
+        (result,) = self.results
         if isinstance(result, SolverError):
             raise result
         return result
 
-    def _start(self, models: Sequence[Classifier], ys: Sequence[Tensor], splits: Sequence[Split]) -> None:
+    def _loop(self, models: Sequence[Classifier], ys: Sequence[Tensor], splits: Sequence[Split]) -> Loop:
         program: Program
         if self._stacked:
             program = StackedProgram(models, self._inputs, ys, splits, self._training, self._task)
         else:
             program = SingleProgram(models[0], self._inputs, ys[0], splits[0], self._training, self._task)
-        self._loop = Loop(program, self._training)
-        self._epochs = iter(self._loop)
+        return Loop(program, self._training)
 
-    def _end_round(self) -> None:
-        """Collect the results of a round, and start the second one where there is one."""
-        results = self._loop.finish()
-        if self._first:
-            for run, second in zip(self._first, results, strict=True):
-                self._all[run] = self._first[run].then(second) if isinstance(second, Fit) else second
-            self._results = self._all
-            return
-        self._all = results
-        self._first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
-        if self._initial is None or not self._first:
-            self._results = results
-        else:
-            self._start_second_round(self._initial)
+    def _train(self, loop: Loop, y: Tensor, initial: StackedWeights | None) -> Iterator[Epoch]:
+        """Yield the epochs of the first round, ``loop``, and of the second where there is one, from ``initial``."""
+        models, splits = self._models, self._splits
+        results = yield from self._round(loop, {})
+        first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
+        if initial is not None and first and not self._stopped:
+            labels = []
+            for run, found in first.items():
+                logits = predict(models[run], self._inputs, time=found.best.time)
+                labels.append(self_training_labels(logits, y, splits[run], self._training.self_training))
+                initial.write_to(models[run], run)
+            ys, wider = zip(*labels, strict=True)
+            second = yield from self._round(self._loop([models[run] for run in first], ys, wider), first)
+            for run, fit in zip(first, second, strict=True):
+                results[run] = first[run].then(fit) if isinstance(fit, Fit) else fit
+        self._results = results
 
-    def _start_second_round(self, initial: StackedWeights) -> None:
-        ys, splits = [], []
-        for run, first in self._first.items():
-            logits = predict(self._models[run], self._inputs, time=first.best.time)
-            y, split = self_training_labels(logits, self._y, self._splits[run], self._training.self_training)
-            ys.append(y)
-            splits.append(split)
-            initial.write_to(self._models[run], run)
-        self._start([self._models[run] for run in self._first], ys, splits)
-
-    def _counted_through(self, epoch: Epoch) -> Epoch:
-        """Return an epoch with its number, runs and evaluations counted through both rounds."""
-        if not self._first:
-            return epoch
-        runs, firsts = list(self._first), self._first.values()
-        return replace(
-            epoch,
-            number=max(first.epochs for first in firsts) + epoch.number,
-            runs=tuple(runs[k] for k in epoch.runs),
-            evaluations=sum(first.stats.evaluations for first in firsts) + epoch.evaluations,
-        )
+    def _round(self, loop: Loop, first: Mapping[int, Fit]) -> Generator[Epoch, None, list[Fit | SolverError]]:
+        """Yield the epochs of a round and return its results; runs and epochs count on from the round ``first``."""
+        runs, firsts, epochs = list(first), first.values(), iter(loop)
+        while not self._stopped and (epoch := next(epochs, None)) is not None:
+            yield replace(
+                epoch,
+                number=max((fit.epochs for fit in firsts), default=0) + epoch.number,
+                runs=tuple(runs[k] for k in epoch.runs) if first else epoch.runs,
+                evaluations=sum(fit.stats.evaluations for fit in firsts) + epoch.evaluations,
+            )
+        return loop.finish()
 
 
 def start_fit(
@@ -141,25 +123,6 @@ def start_fit(
 ) -> Fitting:
     """Return the training of one model as an iterator of epochs; see :func:`fit` for the arguments."""
     return Fitting([model], inputs, y, [split], training, task, stacked=False)
-
-
-def start_fit_many(
-    models: Sequence[Classifier],
-    inputs: Inputs,
-    y: Tensor,
-    splits: Sequence[Split],
-    training: Training,
-    task: Task | None = None,
-) -> Fitting:
-    """Return the training of many models as an iterator of epochs; see :func:`fit_many` for the arguments."""
-    if len(models) != len(splits) or not models:
-        raise ValueError(f"fit_many needs a split for every model; got {len(models)} models, {len(splits)} splits.")
-    if models[0].rewires:
-        raise ValueError("fit_many cannot train models that rewire the graph by their own state: use fit for each.")
-    for cost in models[0].costs:
-        if cost.differentiates:
-            raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
-    return Fitting(models, inputs, y, splits, training, task, stacked=True)
 
 
 def fit(
@@ -202,7 +165,14 @@ def fit_many(
     loss is not finite gives its error and leaves the others alone. Arguments as for :func:`fit`; the models are built
     alike from different seeds, as many as splits.
     """
-    return _followed(start_fit_many(models, inputs, y, splits, training, task), callbacks).results
+    if len(models) != len(splits) or not models:
+        raise ValueError(f"fit_many needs a split for every model; got {len(models)} models, {len(splits)} splits.")
+    if models[0].rewires:
+        raise ValueError("fit_many cannot train models that rewire the graph by their own state: use fit for each.")
+    for cost in models[0].costs:
+        if cost.differentiates:
+            raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
+    return _followed(Fitting(models, inputs, y, splits, training, task, stacked=True), callbacks).results
 
 
 def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback]) -> Fitting:
@@ -217,3 +187,28 @@ def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback]) -> Fitting:
             if isinstance(callback, Callback):
                 callback.close()
     return fitting
+
+
+def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> tuple[Tensor, Split]:
+    r"""Return labels and split with the most certain nodes of each predicted class added to the training nodes.
+
+    .. math:: S_c = \text{the } k \text{ largest } p_{ic} \text{ among } \{i \notin \text{train, val} :
+        \mathrm{argmax}_{c'}\, p_{ic'} = c\}, \qquad p_i = \mathrm{softmax}\, \ell_i
+
+    The label of an added node is its prediction; its entry of ``y`` is not read. It is no test node of the new split;
+    results are still computed on the split as it was.
+
+    ``most`` is k; where there are fewer nodes, all of them are added.
+
+    Shapes:
+        ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
+    """
+    certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
+    free = ~(split.train | split.val)
+    added = torch.zeros_like(free)
+    for c in range(logits.shape[1]):
+        nodes = (free & (predicted == c)).nonzero()[:, 0]
+        order = certainty[nodes].argsort(descending=True, stable=True)
+        added[nodes[order[:most]]] = True
+    wider = replace(split, train=split.train | added, test=split.test & ~added)
+    return torch.where(added, predicted.to(y.dtype), y), wider

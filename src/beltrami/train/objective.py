@@ -54,13 +54,7 @@ class Consistency:
 class LossStep:
     """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation.
 
-    Args:
-        model: put into training mode at each call.
-        inputs: prepared.
-        y: targets of all nodes, (n, ...).
-        train: mask of the training nodes, (n,).
-        consistency: part of the loss.
-        task: kind of the targets.
+    ``y`` (n, ...): targets of all nodes; ``train`` (n,): mask of the training nodes.
     """
 
     def __init__(

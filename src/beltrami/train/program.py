@@ -14,7 +14,7 @@ from beltrami.train.objective import LossStep
 from beltrami.train.task import Task
 from beltrami.train.training import Training
 from beltrami.train.validation import AT_END, TimeGrid, ValidationScore, make_validation
-from beltrami.train.weights import ExponentialMovingAverage
+from beltrami.train.weights import ExponentialMovingAverage, tensors_of
 
 
 class Program(ABC):
@@ -69,7 +69,7 @@ class SingleProgram(Program):
         capture = should_capture(model, training.cuda_graph)
         if training.ema:
             self.evaluated = copy.deepcopy(model).requires_grad_(False)
-            ema = ExponentialMovingAverage(_tensors(self.evaluated), _tensors(model), decay=training.ema)
+            ema = ExponentialMovingAverage(tensors_of(self.evaluated), tensors_of(model), decay=training.ema)
         self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task)
         optimiser = training.make_optimiser(dict(model.named_parameters()))
         self._step = OptimiserStep(self._loss_step, optimiser, ema, buffers=model.buffers(), capture=capture)
@@ -98,17 +98,13 @@ class SingleProgram(Program):
             self._best = _copy(self.evaluated)
 
     def drop_all_but(self, rows: list[int]) -> None:
-        """Do nothing: there is one row."""
+        pass  # there is one row
 
     def restore_best(self) -> None:
         self.model.load_state_dict(self._best)
 
     def validate_best(self) -> list[ValidationScore]:
         return [self._validate_best()]
-
-
-def _tensors(model: Classifier) -> dict[str, Tensor]:
-    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 def _copy(model: Classifier) -> dict[str, Tensor]:

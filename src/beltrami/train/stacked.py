@@ -78,7 +78,8 @@ class StackedProgram(Program):
     def _compile(self) -> None:
         """Set up the step and the validations for the current rows."""
         capture = should_capture(self.weights.template, self.training.cuda_graph)
-        buffers, decay, ema = self.weights.buffers.values(), self.training.ema, None
+        buffers = [tensor for tensor in self.weights.tensors.values() if not tensor.requires_grad]
+        decay, ema = self.training.ema, None
         if decay:
             ema = ExponentialMovingAverage(self.evaluated.tensors, self.weights.tensors, decay=decay)
         self._step = OptimiserStep(self._gradients, self.optimiser, ema, buffers=buffers, capture=capture)

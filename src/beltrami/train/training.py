@@ -61,9 +61,7 @@ class Training:
         if not 0 <= self.ema < 1:
             raise ValueError(f"Training needs `ema` at least 0 and below 1; got {self.ema}.")
         if self.weight_decay < 0 or self.attention_decay < 0:
-            raise ValueError(
-                f"weight decay must be at least 0; got {self.weight_decay} and, for attention, {self.attention_decay}."
-            )
+            raise ValueError(f"weight decay must be at least 0; got {self.weight_decay} and {self.attention_decay}.")
 
     @property
     def most_epochs(self) -> int:
@@ -73,10 +71,8 @@ class Training:
     def check_task(self, task: Task) -> None:
         """Refuse settings that the task does not allow."""
         if (self.consistency.weight or self.self_training) and not task.exclusive:
-            raise ValueError(
-                f"`consistency` and `self_training` need a task with one class per node; got {type(task).__name__}: "
-                "set them to 0."
-            )
+            need = "`consistency` and `self_training` need a task with one class per node"
+            raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
 
     def parameter_groups(self, parameters: Mapping[str, Tensor]) -> list[dict[str, Any]]:
         """Return the parameters of a model by name, stacked or not, as groups: those of the diffusivity and others."""

@@ -72,7 +72,10 @@ AT_END = TimeGrid(multiple=1.0)
 def make_validation(
     model: Classifier, inputs: Inputs, y: Tensor, split: Split, time_grid: TimeGrid, task: Task, capture: bool = False
 ) -> Callable[[], ValidationScore]:
-    """Return a function that computes :func:`validate`, by a CUDA graph with ``capture``."""
+    """Return a function that computes the best score of the validation nodes over the times of ``time_grid``.
+
+    With ``capture`` it replays a CUDA graph.
+    """
     nodes = split.val.nonzero()[:, 0]
     targets, times = y[nodes], (0.0, *time_grid.times(model.time))
 
@@ -89,14 +92,6 @@ def make_validation(
         return time_grid.best(metrics, losses, model.time)
 
     return score
-
-
-def validate(
-    model: Classifier, inputs: Inputs, y: Tensor, split: Split, *, time_grid: TimeGrid, task: Task | None = None
-) -> ValidationScore:
-    """Return the best score of the validation nodes over the times of ``time_grid``; by default of a classification."""
-    task = Classification(model.num_classes) if task is None else task
-    return make_validation(model, inputs, y, split, time_grid, task)()
 
 
 @torch.no_grad()

@@ -47,12 +47,8 @@ def load_weights(model: nn.Module, path: Path, *, device: torch.device | str = "
 class ExponentialMovingAverage:
     r"""Tensors that follow others, :math:`\bar w \leftarrow \bar w + p (w - \bar w)`, with p = 1 at the first step.
 
-    Tensors that are not floating point are copied at every step.
-
-    Args:
-        averages: the tensors that follow, by name.
-        sources: the tensors they follow, by the same names.
-        decay: 1 - p.
+    :math:`\bar w` are ``averages`` and w ``sources``, by the same names; 1 - p is ``decay``. Tensors that are not
+    floating point are copied at every step.
     """
 
     def __init__(self, averages: Mapping[str, Tensor], sources: Mapping[str, Tensor], *, decay: float) -> None:
@@ -79,70 +75,65 @@ class ExponentialMovingAverage:
                 average.copy_(source)
 
 
+def tensors_of(model: nn.Module) -> Tensors:
+    """Return the parameters and buffers of a model by name."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+
+
 @dataclass(frozen=True, eq=False)
 class StackedWeights:
     """Parameters and buffers of models of one architecture by name, each with the models along its first dimension.
 
-    Args:
-        params: trained tensors, leaves of the gradient.
-        buffers: running statistics and the keys of dropout.
-        template: a model whose code is run on every row.
+    ``template`` is a model whose code is run on every row.
     """
 
-    params: Tensors
-    buffers: Tensors
+    tensors: Tensors
     template: Classifier
 
     @staticmethod
     def of(models: Sequence[Classifier]) -> "StackedWeights":
-        """Return copies of the weights of the models."""
-        params = [dict(model.named_parameters()) for model in models]
-        buffers = [dict(model.named_buffers()) for model in models]
-        return StackedWeights(
-            {name: torch.stack([p[name].detach() for p in params]).requires_grad_() for name in params[0]},
-            {name: torch.stack([b[name].detach() for b in buffers]) for name in buffers[0]},
-            copy.deepcopy(models[0]),
-        )
+        """Return copies of the weights of the models, the parameters as leaves of the gradient."""
+        states = [tensors_of(model) for model in models]
+        tensors = {name: torch.stack([state[name].detach() for state in states]) for name in states[0]}
+        for name, _ in models[0].named_parameters():
+            tensors[name].requires_grad_()
+        return StackedWeights(tensors, copy.deepcopy(models[0]))
 
     @property
-    def tensors(self) -> Tensors:
-        """Parameters and buffers by name."""
-        return {**self.params, **self.buffers}
+    def params(self) -> Tensors:
+        """The tensors that are trained; none in a copy."""
+        return {name: tensor for name, tensor in self.tensors.items() if tensor.requires_grad}
 
     def copy(self) -> "StackedWeights":
         """Return a copy without gradients."""
-        params = {name: x.detach().clone() for name, x in self.params.items()}
-        return StackedWeights(params, {name: x.clone() for name, x in self.buffers.items()}, self.template)
+        return StackedWeights({name: x.detach().clone() for name, x in self.tensors.items()}, self.template)
 
     def rows(self, chosen: Tensor) -> "StackedWeights":
         """Return some of the models."""
-        params = {name: x.detach()[chosen].requires_grad_(x.requires_grad) for name, x in self.params.items()}
-        return StackedWeights(params, {name: x[chosen] for name, x in self.buffers.items()}, self.template)
+        rows = {name: x.detach()[chosen].requires_grad_(x.requires_grad) for name, x in self.tensors.items()}
+        return StackedWeights(rows, self.template)
 
     @torch.no_grad()
     def update(self, other: "StackedWeights", chosen: Tensor, rows: Tensor) -> None:
         """Copy the rows ``chosen`` of another stack into the rows ``rows`` of this one."""
-        sources = other.tensors
         for name, tensor in self.tensors.items():
-            tensor[rows] = sources[name][chosen]
+            tensor[rows] = other.tensors[name][chosen]
 
     @torch.no_grad()
     def write_to(self, model: Classifier, row: int) -> None:
         """Copy a row into a model."""
-        tensors = self.tensors
-        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-            tensor.copy_(tensors[name][row])
+        for name, tensor in tensors_of(model).items():
+            tensor.copy_(self.tensors[name][row])
 
     def apply(self, work: Callable[..., T], *args: Tensor, chunk: int | None = None) -> T:
         """Return ``work(model, *row)`` for every model and its rows of ``args``, ``chunk`` models or all at once."""
         function = _Function(self.template, work)
 
-        def one(params: Tensors, buffers: Tensors, *args: Tensor) -> T:
-            state = {f"model.{name}": tensor for name, tensor in (*params.items(), *buffers.items())}
-            result: T = functional_call(function, state, args)
+        def one(tensors: Tensors, *args: Tensor) -> T:
+            result: T = functional_call(function, {f"model.{name}": x for name, x in tensors.items()}, args)
             return result
 
-        results: T = vmap(one, chunk_size=chunk)(self.params, self.buffers, *args)
+        results: T = vmap(one, chunk_size=chunk)(self.tensors, *args)
         return results
 
 

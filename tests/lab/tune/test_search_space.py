@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override, setting_names
-from beltrami.config.recipe.baseline import BASELINE_RECIPES
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES
 from beltrami.config.recipe.blend import BLEND
-from beltrami.config.recipe.zoo import ZOO_RECIPES
 from beltrami.errors import UnknownName
 from beltrami.lab.tune.search_space import (
     ABSENT,

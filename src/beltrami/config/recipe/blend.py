@@ -16,6 +16,21 @@ SCALAR_COSINE = (
 NEIGHBOURS = ("stencil.add.kind=neighbours", "stencil.add.k=5", "stencil.add.weight=0.5")
 TWO_PASSES = ("train.consistency.kind=squared", "train.consistency.passes=2")
 
+COAUTHOR_CS = (
+    *("model.feat=128", "model.dropout=0.686", "model.input_dropout=0.528", "scheme.time=3.126", "train.epochs=250"),
+    *("train.optimiser=rmsprop", "train.lr=0.000934", "train.weight_decay=0.004738", "train.attention_decay=0.0001"),
+)
+FOUR_HEADS = (*DOT, "diffusivity.width=64", "diffusivity.heads=4", "train.epochs=200", "train.attention_decay=0.0001")
+COMPUTERS = (
+    *(*FOUR_HEADS, "model.dropout=0.087", "model.input_dropout=0.597", "stencil.loops=1.714", "scheme.time=3.249"),
+    *("train.lr=0.00353", "train.weight_decay=0.007675"),
+)
+PHOTO = (
+    *(*FOUR_HEADS, "model.dropout=0.465", "model.input_dropout=0.429", "model.batch_norm=true", "scheme.time=3.582"),
+    *("train.lr=0.005561", "train.weight_decay=0.004708"),
+)
+EXPONENTIAL = RunConfig(dataset="", recipe="", scheme=ExponentialSpec(time=1.0, rtol=1e-3, atol=1e-3))
+
 BLEND: Mapping[str, tuple[str, ...]] = {
     "digits": (
         *(*WHOLE_GRAPH, *DOT, "model.feat=64", "model.dropout=0.2", "model.input_dropout=0.1", "flow.source=true"),
@@ -40,23 +55,11 @@ BLEND: Mapping[str, tuple[str, ...]] = {
         *("train.time_grid.multiple=2", "train.self_training=500"),
     ),
     "coauthor-cs": (
-        *(*SCALAR_COSINE, "model.feat=128", "model.dropout=0.686", "model.input_dropout=0.528"),
-        *("stencil.loops=0", *NEIGHBOURS, "scheme.time=3.126", "train.epochs=250", "train.optimiser=rmsprop"),
-        *("train.lr=0.000934", "train.weight_decay=0.004738", "train.attention_decay=0.0001"),
-        *("train.validate_every=2", *TWO_PASSES, "train.consistency.weight=0.5"),
+        *(*COAUTHOR_CS, *SCALAR_COSINE, "stencil.loops=0", *NEIGHBOURS, "train.validate_every=2"),
+        *(*TWO_PASSES, "train.consistency.weight=0.5"),
     ),
-    "computers": (
-        *(*DOT, "diffusivity.width=64", "diffusivity.heads=4", "model.dropout=0.087", "model.input_dropout=0.597"),
-        *("stencil.loops=1.714", *NEIGHBOURS, "scheme.time=3.249", "train.epochs=200", "train.lr=0.00353"),
-        *("train.weight_decay=0.007675", "train.attention_decay=0.0001", "train.validate_every=2"),
-        *(*TWO_PASSES, "train.consistency.weight=1"),
-    ),
-    "photo": (
-        *(*DOT, "diffusivity.width=64", "diffusivity.heads=4", "model.dropout=0.465", "model.input_dropout=0.429"),
-        *("model.batch_norm=true", "scheme.time=3.582", "train.epochs=200", "train.lr=0.005561"),
-        *("train.weight_decay=0.004708", "train.attention_decay=0.0001", "train.validate_every=1"),
-        *(*TWO_PASSES, "train.consistency.weight=1"),
-    ),
+    "computers": (*COMPUTERS, *NEIGHBOURS, "train.validate_every=2", *TWO_PASSES, "train.consistency.weight=1"),
+    "photo": (*PHOTO, "train.validate_every=1", *TWO_PASSES, "train.consistency.weight=1"),
     "ogbn-arxiv": (  # the published settings on the whole graph, not tuned by us
         *("data.component=all", "data.protocol=ogb", "position.kind=deepwalk", "position.channels=64"),
         *("model.pos=98", "model.dropout=0.116", "model.input_dropout=0", "model.batch_norm=true", "scheme.time=3.676"),
@@ -104,8 +107,7 @@ def blend(dataset: str) -> RunConfig:
     """Return BLEND on the input graph."""
     if dataset not in BLEND:
         raise UnknownName("dataset", dataset, BLEND)
-    scheme = ExponentialSpec(time=1.0, rtol=1e-3, atol=1e-3)
-    return override(RunConfig(dataset=dataset, recipe="blend", scheme=scheme), BLEND[dataset])
+    return override(EXPONENTIAL, [f"dataset={dataset}", "recipe=blend", *BLEND[dataset]])
 
 
 def uniform(dataset: str) -> RunConfig:

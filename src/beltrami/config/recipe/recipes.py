@@ -1,18 +1,17 @@
 """All recipes by name, and how many configurations were compared for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from beltrami.config.parser import override, read_config
-from beltrami.config.recipe.baseline import BASELINE_RECIPES
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
-from beltrami.config.recipe.zoo import ZOO_RECIPES
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 
 PLANETOID = "planetoid"
-RECIPES: Mapping[str, Callable[[str], RunConfig]] = {
+RECIPES: Recipes = {
     "blend": blend,
     "blend-knn": blend_knn,
     "uniform": uniform,
@@ -39,11 +38,12 @@ def load_recipe(
         dataset: one of the datasets that the recipe has settings for.
         protocol: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph.
         seed: of weights and dropout, and of the split unless ``split_seed`` is given.
-        split_seed: of the split.
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
-    config = _from_file(name, dataset) if is_file(name) else RECIPES[name](dataset)
+    config = read_config(Path(name)) if is_file(name) else RECIPES[name](dataset)
+    if dataset != config.dataset:
+        raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
     data = replace(config.data, split_seed=seed if split_seed is None else split_seed)
     if protocol is not None:
         data = replace(data, protocol=protocol)
@@ -70,10 +70,3 @@ def _published(config: RunConfig) -> RunConfig:
     if config.recipe == "blend":
         return override(config, settings)
     return override(config, [*settings, *UNIFORM], skip_inapplicable=True) if config.recipe == "uniform" else config
-
-
-def _from_file(name: str, dataset: str) -> RunConfig:
-    config = read_config(Path(name))
-    if dataset != config.dataset:
-        raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
-    return config

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from beltrami.config.build import check_settings
-from beltrami.config.files import resolve_files
 from beltrami.config.parser import departures, override
 from beltrami.config.recipe.recipes import is_file, load_recipe, search_count
 from beltrami.config.spec import RunConfig
@@ -14,6 +13,7 @@ from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study.paper_tables import PaperTable
 from beltrami.lab.study.record import Record, key_of, setup_of
 from beltrami.lab.study.work import Outcome, Train, Work
+from beltrami.precompute import resolve_files
 
 FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for all seeds
 

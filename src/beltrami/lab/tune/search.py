@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from beltrami.config.build import check_settings
-from beltrami.config.files import resolve_files
 from beltrami.config.parser import departures, override
 from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
@@ -13,6 +12,7 @@ from beltrami.lab.study.planning import FIXED, Sampling
 from beltrami.lab.study.record import Record, key_of, latest, setup_of
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
 from beltrami.lab.tune.trial import TrialProgress
+from beltrami.precompute import resolve_files
 
 NAME = "tune"  # the study in the records of a search
 GRACE, HALF_LIFE = 10, 10  # epochs, as in the paper
