@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo check test lint types format clean
+.PHONY: demo check test lint types format lines clean
 
 demo: $(VENV)/.core
 	$(BIN)/beltrami train digits --compare --out runs/demo
@@ -26,6 +26,12 @@ types: $(VENV)/.installed
 format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Lines and files of the library and of the laboratory.
+lines:
+	@cd src/beltrami && for part in "library -not" "laboratory"; do set -- $$part; \
+	  files=$$(find . -name '*.py' $$2 '(' -path './lab/*' -o -path './report/*' -o -path './cli/*' ')'); \
+	  echo "$$1: $$(cat $$files | wc -l) lines in $$(echo "$$files" | wc -l) files"; done
 
 # A failed install leaves no stamp, so the next `make` tries again.
 $(VENV)/.core: pyproject.toml constraints.txt

@@ -1,4 +1,4 @@
-"""The tiers of docs/architecture.md hold: imports go downwards only, and the rooms stay small."""
+"""The tiers of docs/architecture.md hold: imports go downwards only, and files stay short."""
 
 import ast
 from pathlib import Path
@@ -20,16 +20,17 @@ TIERS = (
     {"report"},
     {"cli"},
 )
-TIER = {room: tier for tier, rooms in enumerate(TIERS) for room in rooms}
+TIER = {package: tier for tier, packages in enumerate(TIERS) for package in packages}
 FILES = sorted(SOURCE.rglob("*.py"))
+LABORATORY = {"lab", "report", "cli"}
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "misc", "base_classes"}
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).with_suffix("").parts[0]
 
 
-def imported_rooms(path: Path) -> list[tuple[int, str]]:
+def imported_packages(path: Path) -> list[tuple[int, str]]:
     found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -48,13 +49,13 @@ def imported_rooms(path: Path) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_imports_go_downwards_only(path: Path) -> None:
-    room = room_of(path)
-    if room in ("__init__", "__main__"):
+    package = package_of(path)
+    if package in ("__init__", "__main__"):
         return
-    assert room in TIER, f"{path} is in no room of the architecture"
-    for line, other in imported_rooms(path):
-        if other != room:
-            assert TIER[other] < TIER[room], f"{path}:{line}: {room} may not import {other}"
+    assert package in TIER, f"{path} is in no tier of the architecture"
+    for line, other in imported_packages(path):
+        if other != package:
+            assert TIER[other] < TIER[package], f"{path}:{line}: {package} may not import {other}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -63,7 +64,12 @@ def test_files_stay_short(path: Path) -> None:
     assert path.stem not in FORBIDDEN_NAMES
 
 
+def test_the_library_does_not_import_the_laboratory() -> None:
+    first = min(TIER[package] for package in LABORATORY)
+    assert all(TIER[package] < first for package in TIER if package not in LABORATORY)
+
+
 def test_offending_import_is_found(tmp_path: Path) -> None:
     bad = tmp_path / "bad.py"
     bad.write_text("from beltrami.model import blend\nimport beltrami.train.loop\n")
-    assert imported_rooms(bad) == [(1, "model"), (2, "train")]
+    assert imported_packages(bad) == [(1, "model"), (2, "train")]
