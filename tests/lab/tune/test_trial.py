@@ -82,7 +82,7 @@ def test_poisoned_test_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("test labels were read")
 
     monkeypatch.setattr(MODULE, "on_split", poisoned)
-    for module in ("beltrami.train.validation", "beltrami.run", "beltrami.train"):
+    for module in ("beltrami.train.validation", "beltrami.train"):
         monkeypatch.setattr(import_module(module), "read_test", refuse)
     dirty = reports(trial)
     assert [(each.by_epoch, each.final) for each in dirty] == [(each.by_epoch, each.final) for each in clean]
