@@ -1,4 +1,4 @@
-"""Lists for benchmarks/search.py: random settings around a recipe, as wide as the question is open.
+"""Lists for benchmarks/search.py: random settings around a recipe.
 
 python benchmarks/around.py cora digl --trials 60 --runs 10 --seed 1 >> results/search/random-draws.txt
 """

@@ -1,14 +1,14 @@
-"""Validation accuracy of settings, a line of a list each: what recipes are chosen by. No test label is read.
+"""Measure the validation accuracy of the settings in a list, by which recipes are chosen. No test label is read.
 
     python benchmarks/search.py results/search/random-draws.txt --device cuda --processes 8
     python benchmarks/search.py results/search/random-draws.txt --show
 
 A line of the list names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds
 begin at 1000, so that random splits are not those that results are quoted on. Rows are added to the list's ``.jsonl``
-as they come; lines that are there already are not tried again.
+as they are measured; lines that have a row are not measured again.
 
 With ``--held`` epoch and time are chosen by half of the validation nodes and the accuracy is that on the other half:
-the best of many readings flatters settings whose readings jump about, and nothing has been chosen by the other half.
+the maximum over epochs and times favours settings whose accuracy fluctuates, and nothing is chosen by the other half.
 """
 
 import argparse
@@ -37,8 +37,8 @@ from beltrami.train import Fit, accuracy, fit, fit_many, predict, seeded
 FIRST_SEED = 1000
 
 
-def tried(line: str, *, device: str, held: bool) -> dict[str, Any]:
-    """What validation says of a line; ``held``: by the nodes that nothing was chosen by."""
+def measure(line: str, *, device: str, held: bool) -> dict[str, Any]:
+    """Return the row of a line; ``held``: with the accuracy on validation nodes that chose nothing."""
     dataset, name, protocol, runs, *settings = line.split()
     seeds = range(FIRST_SEED, FIRST_SEED + int(runs))
     start = time.perf_counter()
@@ -63,26 +63,26 @@ def tried(line: str, *, device: str, held: bool) -> dict[str, Any]:
 
 
 def trained(configs: Sequence[RunConfig], *, device: str, held: bool) -> list[tuple[Fit, float] | SolverError]:
-    """All runs as far as their choice by validation, each with its accuracy there in per cent."""
+    """Train all runs and return each fit with its validation accuracy in per cent."""
     problem = load_problem(configs[0], device=device)
     dataset = problem.dataset.to("cpu")
-    models, splits, judges = [], [], []
+    models, splits, masks = [], [], []
     for config in configs:
         split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
-        chooses, evaluate_fit = halves(split) if held else (split, split.val)
-        splits.append(chooses.to(device))
-        judges.append(evaluate_fit.to(device))
+        choosing, scored = halves(split) if held else (split, split.val)
+        splits.append(choosing.to(device))
+        masks.append(scored.to(device))
         with seeded(config.seed):
             models.append(problem.model(config))
     inputs, y = models[0].prepare(problem.x, problem.edges, problem.pos), problem.dataset.y
     fits = fitted(configs, models, inputs, y, splits, at_once=device != "cpu")
     found: list[tuple[Fit, float] | SolverError] = []
-    for model, evaluate_fit, each in zip(models, judges, fits, strict=True):
+    for model, scored, each in zip(models, masks, fits, strict=True):
         if isinstance(each, SolverError):
             found.append(each)
         else:
             logits = predict(model, inputs, time=each.best.time)
-            found.append((each, 100 * accuracy(logits[evaluate_fit], y[evaluate_fit])))
+            found.append((each, 100 * accuracy(logits[scored], y[scored])))
     return found
 
 
@@ -95,7 +95,7 @@ def fitted(
     *,
     at_once: bool,
 ) -> Sequence[Fit | SolverError]:
-    """As one program where that is quicker, else one by one."""
+    """Train the models as one program, or one by one."""
     training = build_training(configs[0].train)
     if at_once:
         return fit_many(models, inputs, y, splits, training)
@@ -107,29 +107,29 @@ def fitted(
 
 
 def halves(split: Split) -> tuple[Split, Tensor]:
-    """The split with half of its validation nodes, drawn by its seed, and the other half as a mask."""
+    """Return the split with half of its validation nodes, drawn by its seed, and a mask of the other half."""
     nodes = split.val.nonzero()[:, 0]
     drawn = nodes[torch.randperm(len(nodes), generator=torch.Generator().manual_seed(split.seed))]
-    chooses, evaluate_fit = torch.zeros_like(split.val), torch.zeros_like(split.val)
-    chooses[drawn[: len(drawn) // 2]] = True
-    evaluate_fit[drawn[len(drawn) // 2 :]] = True
-    return replace(split, val=chooses), evaluate_fit
+    choosing, scored = torch.zeros_like(split.val), torch.zeros_like(split.val)
+    choosing[drawn[: len(drawn) // 2]] = True
+    scored[drawn[len(drawn) // 2 :]] = True
+    return replace(split, val=choosing), scored
 
 
 def work(lines: Sequence[str], taken: Any, writing: Lock, *, device: str, held: bool, out: Path, until: float) -> None:
-    """Take the next line until there is none or the time is over; several processes may."""
+    """Measure the next line until none is left or the time is over; several processes share ``taken``."""
     while time.time() < until:
         with taken.get_lock():
             number, taken.value = taken.value, taken.value + 1
         if number >= len(lines):
             return
-        row = tried(lines[number], device=device, held=held)
+        row = measure(lines[number], device=device, held=held)
         with writing, out.open("a") as file:
             file.write(json.dumps(row) + "\n")
-        print(said(row), flush=True)
+        print(describe(row), flush=True)
 
 
-def said(row: dict[str, Any]) -> str:
+def describe(row: dict[str, Any]) -> str:
     return f"{row['line']}: {row['error']}" if "error" in row else f"{row['mean'] or 0:.2f}  {row['line']}"
 
 
@@ -142,15 +142,15 @@ def main() -> None:
     parser.add_argument("list", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="after these no further line is begun")
-    parser.add_argument("--held", action="store_true", help="judge by validation nodes that nothing was chosen by")
-    parser.add_argument("--show", action="store_true", help="what is there, the best of each dataset first")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no further line after this time")
+    parser.add_argument("--held", action="store_true", help="score by validation nodes that chose nothing")
+    parser.add_argument("--show", action="store_true", help="print the measured rows, the best of each dataset first")
     args = parser.parse_args()
     out = args.list.with_suffix(".jsonl")
     rows = read(out)
     if args.show:
         for row in sorted(rows, key=lambda row: (row["line"].split()[0:3:2], -(row.get("mean") or 0))):
-            print(said(row))
+            print(describe(row))
         return
     done = {row["line"] for row in rows}
     lines = [line.strip() for line in args.list.read_text().splitlines() if line.strip() and line[0] != "#"]

@@ -22,7 +22,7 @@ def bench(
 
     - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
 
-    - `rivals`: the GAT itself, as it comes, compiled and recorded.
+    - `rivals`: the GAT itself: eager, compiled by torch, and captured as a CUDA graph.
 
     - `memory`: the GPU memory of a training step.
 

@@ -67,7 +67,7 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """One class of ``num_classes`` per node: cross-entropy, judged by accuracy.
+    """One class of ``num_classes`` per node: cross-entropy, scored by accuracy.
 
     Shapes:
         ``y`` (n,) integers from 0.
@@ -114,7 +114,7 @@ class Classification(Task):
 
 @dataclass(frozen=True)
 class MultiLabel(Task):
-    r"""Any subset of ``num_labels`` labels per node: binary cross-entropy, a mean over the labels, judged by micro-F1,
+    r"""Any subset of ``num_labels`` labels per node: binary cross-entropy, a mean over the labels, scored by micro-F1,
 
     .. math:: F_1 = 2 \mathrm{TP} / (2 \mathrm{TP} + \mathrm{FP} + \mathrm{FN}),
 
@@ -163,7 +163,7 @@ class MultiLabel(Task):
 
 @dataclass(frozen=True)
 class Regression(Task):
-    r"""``num_targets`` real numbers per node: mean squared error, judged by the negative root of it,
+    r"""``num_targets`` real numbers per node: mean squared error, scored by the negative root of it,
 
     .. math:: -\sqrt{\tfrac{1}{n d} \sum_{i, c} (\hat y_{ic} - y_{ic})^2},
 

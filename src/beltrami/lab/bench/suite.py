@@ -75,7 +75,7 @@ def _works(problem: BenchProblem, device: str, ours: Callable[..., Work], gat: C
 
 
 def _rivals(problem: BenchProblem, device: str) -> Measurement:
-    """Measure PyG's GAT as it comes, compiled by torch, and on a GPU recorded as a CUDA graph."""
+    """Measure PyG's GAT eager, compiled by torch, and on a GPU captured as a CUDA graph."""
     torch.compiler.reset()  # else all sizes together reach the recompilation limit, and later ones are not compiled
     compiled = make_gat(problem, loops=False)
     compiled.compile(dynamic=False)
