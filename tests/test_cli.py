@@ -86,6 +86,7 @@ def test_train_checks_settings_and_loads_files_and_builds_the_model_once(
     assert sorted(calls) == ["build_classifier", "check_settings", "resolve_files"]
 
 
+@pytest.mark.slow
 def test_every_epoch_is_passed_to_the_logs(beltrami: Beltrami, tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
     lines, events = tmp_path / "epochs.jsonl", tmp_path / "events"

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 from toy import two_cliques
 
@@ -26,6 +27,7 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "docs" / "architecture.md").read_text().splitlines()) <= 150
 
 
+@pytest.mark.slow
 def test_the_training_loop_of_the_readme_learns() -> None:
     toy = two_cliques()
     data = SimpleNamespace(
@@ -44,6 +46,7 @@ def test_the_model_of_the_python_page_runs() -> None:
     assert names["logits"].shape == (4, 3)
 
 
+@pytest.mark.slow
 def test_tables_come_from_the_results() -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "table.py"], capture_output=True, text=True, check=True

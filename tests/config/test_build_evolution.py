@@ -240,6 +240,7 @@ def test_every_stencil_trains(kind: str) -> None:
     check_trains([f"stencil.{each}" for each in settings], positions=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["u", "x"])
 @pytest.mark.parametrize("kind", ["knn", "radius"])
 def test_stencils_train_in_the_ball(kind: str, on: str) -> None:

@@ -46,6 +46,7 @@ def test_relabelling_the_nodes_relabels_the_weights(name: str, normalise: Normal
         check_relabelling_commutes(make(name, normalise, heads=2), edges)
 
 
+@pytest.mark.slow
 @every_diffusivity
 @some_normalisers
 def test_derivatives_by_state_and_parameters(name: str, normalise: Normaliser) -> None:

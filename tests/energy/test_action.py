@@ -90,6 +90,7 @@ def test_action_and_diffusivity_are_those_of_the_theorem(name: str, weighted: bo
     torch.testing.assert_close(built(z, edges), wanted, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 @every_family
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 def test_closed_form_is_minus_the_gradient_of_the_action(name: str, weighted: bool) -> None:

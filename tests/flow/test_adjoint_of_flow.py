@@ -48,6 +48,7 @@ def assert_agree(found: dict[str, Tensor], wanted: dict[str, Tensor], tolerance:
         assert error < tolerance * max(1.0, float(exact.abs().max())), f"{name} is off by {error}"
 
 
+@pytest.mark.slow
 @flows
 @names
 def test_all_adjoints_agree(flow: Callable[..., Flow], name: str) -> None:

@@ -63,6 +63,7 @@ def test_the_flow_is_weights_first_and_the_product_after(name: str, normalise: N
         close(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalise", [Rows(), Both(squareplus_link)], ids=repr)
 @pytest.mark.parametrize("name", ["ScaledDot", "Additive", "ExpKernel", "Gaussian"])  # one for each form of score
 def test_the_flow_through_the_kernels_is_the_same(

@@ -158,6 +158,7 @@ def generator(f: LinearField, nodes: int) -> Tensor:
     return f.operator(torch.eye(nodes, dtype=torch.float64))
 
 
+@pytest.mark.slow
 @graphs
 @normalisers
 def test_the_linear_flow_is_the_matrix_exponential(edges: Edges, normalise: Normaliser) -> None:

@@ -48,6 +48,7 @@ def test_kinetic_energy_of_a_linear_flow_is_its_closed_form() -> None:
     assert float(cost.detach()) == pytest.approx(0.7 * exact, rel=1e-9)
 
 
+@pytest.mark.slow
 @flows
 def test_kinetic_energy_is_the_quadrature_of_the_squared_speed(flow: Callable[..., Flow]) -> None:
     edges, z0, built = ragged(), normal(6, 5), flow(make("ScaledDot"))
@@ -62,6 +63,7 @@ def test_kinetic_energy_is_the_quadrature_of_the_squared_speed(flow: Callable[..
     assert float(cost.detach()) == pytest.approx(exact, rel=1e-8)
 
 
+@pytest.mark.slow
 @flows
 def test_costs_do_not_change_the_state(flow: Callable[..., Flow]) -> None:
     edges, z0, built = kite(), normal(4, 5), flow(make("ScaledDot"))
@@ -81,6 +83,7 @@ def test_the_jacobian_density_is_that_of_the_random_direction(flow: Callable[...
     torch.testing.assert_close(out[:, :5], built.bind(z0, edges)(0.0, z))
 
 
+@pytest.mark.slow
 @flows
 def test_its_mean_over_noise_is_the_frobenius_norm(flow: Callable[..., Flow]) -> None:
     edges, z, built = kite(), normal(4, 5), flow(make("ScaledDot"))
@@ -101,6 +104,7 @@ def test_the_jacobian_norm_of_a_linear_flow_is_constant_in_time() -> None:
     assert float(cost.detach()) == pytest.approx(0.3 * T * float(row.square().sum()) / z0.numel(), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_costs_are_added_with_their_weights() -> None:
     edges, z0, flow = kite(), normal(4, 5), BeltramiFlow(make("ScaledDot"))
     _, both = running(flow, z0, edges, [Kinetic(0.5), JacobianNorm(2.0)])

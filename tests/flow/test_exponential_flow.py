@@ -217,6 +217,7 @@ def test_structural_symmetry_says_whether_every_edge_has_its_reverse() -> None:
     assert not ragged().structurally_symmetric
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shared", "ts"), [(False, (0.0, 1.0)), (True, (0.0, 0.2, 0.5))], ids=["own", "shared"])
 def test_by_kernels_one_field_or_a_batch_is_what_it_is_without(
     kernels: str, shared: bool, ts: tuple[float, ...], monkeypatch: pytest.MonkeyPatch

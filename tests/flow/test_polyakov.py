@@ -125,6 +125,7 @@ def test_energy_falls_along_a_thousand_random_flows(name: str) -> None:
         torch.testing.assert_close(f.energy(ys[-1]), energies[-1].sum())
 
 
+@pytest.mark.slow
 @concave_family
 def test_explicit_euler_decreases_the_energy_at_the_documented_step_size(name: str) -> None:
     for seed in range(DRAWS):
@@ -170,6 +171,7 @@ def rise(f: PolyakovField, z: Tensor, controller: Controller) -> float:
     return float((energies.diff() / energies[0]).max())
 
 
+@pytest.mark.slow
 @every_family
 def test_the_energy_controller_prevents_the_increases_of_constant_steps(name: str) -> None:
     increases, steps = 0, ConstantSteps(1.5)
@@ -249,6 +251,7 @@ def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
     assert gradcheck(function, (normal(4, 3).requires_grad_(), *parameters), fast_mode=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scheme"),
     [

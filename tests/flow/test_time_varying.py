@@ -137,6 +137,7 @@ def test_a_batch_with_adaptive_steps_agrees_with_each_state_alone() -> None:
         torch.testing.assert_close(vmap(end)(starts), torch.stack([end(z) for z in starts]))
 
 
+@pytest.mark.slow
 def test_the_continuous_adjoint_has_the_gradients_of_all_layers() -> None:
     edges, z = kite(), normal(4, D)
     shared = make("Cosine")

@@ -125,6 +125,7 @@ def test_derivatives_are_those_of_finite_differences(name: str) -> None:
     assert gradcheck(function, (z, *parameters), fast_mode=True)
 
 
+@pytest.mark.slow
 @flows
 @pytest.mark.parametrize("adjoint", [Checkpointed(), Continuous()], ids=["checkpointed", "continuous"])
 def test_every_adjoint_has_the_gradients_of_all_parameters(name: str, adjoint: Checkpointed | Continuous) -> None:

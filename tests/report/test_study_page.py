@@ -23,6 +23,7 @@ def some_records() -> list[Record]:
     return [*found, a_record("blend", None, dataset="cora", split_seed=2, seed=2)]
 
 
+@pytest.mark.slow
 def test_the_page_in_the_docs_is_made_from_the_results() -> None:
     written = (ROOT / "docs" / "results.md").read_text()
     results = read_folder(ROOT / "results" / "study")
@@ -112,6 +113,7 @@ FIGURES: dict[str, Callable[[], dict[str, list[Record]]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_made_if_there_are_data_and_are_reproducible(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="figures need matplotlib: pip install beltrami[plot]")

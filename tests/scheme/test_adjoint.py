@@ -90,6 +90,7 @@ def test_all_adjoints_give_the_same_values(solver: Solver, controller: Controlle
         assert solution.stats.accepted == found[0].stats.accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "controller", "tolerance"),
     [
@@ -112,6 +113,7 @@ def test_direct_and_continuous_converge_to_the_gradient_of_the_flow(
     assert distance(gradients(Scheme(solver, controller, Continuous())), truth) < tolerance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjoint", [Direct(), Checkpointed(every=2)], ids=repr)
 @pytest.mark.parametrize(
     "solver",

@@ -36,6 +36,7 @@ def diffusion(n: int) -> tuple[Tensor, Tensor]:
     return 0.5 * (eye.roll(1, 0) + eye.roll(-1, 0)), state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [Dopri5(), Bosh3()], ids=repr)
 def test_continuous_stays_accurate_where_diffusion_cannot_be_undone(solver: Solver) -> None:
     a, state = diffusion(12)

@@ -57,6 +57,7 @@ def loss(ys: Tensor) -> Tensor:
     return (ys[1:-1].square().sum() + ys[-1].sin().sum()) / ys.numel()
 
 
+@pytest.mark.slow
 @EVERY_SCHEME
 def test_values_gradients_and_counts_equal_those_of_the_host(scheme: Scheme) -> None:
     found = []

@@ -65,6 +65,7 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [True, False], ids=["frozen", "live"])
 def test_two_cliques_are_learned_from_two_labels_each(frozen: bool) -> None:
     model, log = small_blend(frozen=frozen), list[Epoch]()
@@ -290,6 +291,7 @@ def test_frozen_parameters_are_not_counted() -> None:
     assert count_parameters(model.parameters()) == everything - model.xi.linear.weight.numel()
 
 
+@pytest.mark.slow
 def test_fitting_is_the_fit_epoch_by_epoch() -> None:
     training, log = Training(5, adam, time_grid=TimeGrid(2.0, 4), validate_every=2, self_training=2), list[Epoch]()
     model, other = small_blend(dropout=0.3), small_blend(dropout=0.3)
@@ -318,6 +320,7 @@ def test_stopped_fitting_keeps_the_best_epoch_so_far(number: int) -> None:
     assert same(weights_of(model), seen[fitting.result.best_epoch] if number else before)
 
 
+@pytest.mark.slow
 def test_trainings_can_take_turns() -> None:
     training = Training(4, adam, time_grid=AT_END)
     models = [small_blend(dropout=0.3) for _ in range(2)]

@@ -77,6 +77,7 @@ def test_labels_outside_the_training_nodes_are_never_read() -> None:
     assert torch.equal(*losses)
 
 
+@pytest.mark.slow
 def test_passes_come_to_agree_where_consistency_is_asked_for() -> None:
     variances = []
     for weight in (0.0, 5.0):

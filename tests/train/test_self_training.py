@@ -28,6 +28,7 @@ def drawn(seed: int, *, nodes: int = 30, classes: int = 3) -> tuple[Tensor, Tens
     return logits, y, Split(kind == 0, kind == 1, kind == 2, "toy", 0)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000), most=st.integers(0, 12))
 def test_added_nodes_are_the_most_certain_of_each_class(seed: int, most: int) -> None:
     logits, y, split = drawn(seed)
@@ -60,6 +61,7 @@ def inputs_of(model: Any) -> Any:
     return model.prepare(NOISY, TOY.edge_index)
 
 
+@pytest.mark.slow
 def test_self_training_is_two_fits_with_new_labels_between() -> None:
     model, by_hand = small_blend(dropout=0.3), small_blend(dropout=0.3)
     log: list[Epoch] = []
@@ -80,6 +82,7 @@ def test_self_training_is_two_fits_with_new_labels_between() -> None:
         torch.testing.assert_close(model.state_dict()[name], tensor)
 
 
+@pytest.mark.slow
 def test_labels_of_test_nodes_change_nothing() -> None:
     weights = []
     for y in (TOY.y, TOY.y.where(~TOY.split.test, -1)):
@@ -89,6 +92,7 @@ def test_labels_of_test_nodes_change_nothing() -> None:
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_first_is_not_tried_again() -> None:
     models = [small_blend() for _ in range(3)]
     with torch.no_grad():

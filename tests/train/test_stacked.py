@@ -112,6 +112,7 @@ def test_stacked_runs_equal_single_runs(kind: str, apart: bool, monkeypatch: pyt
     assert len({one.best.minus_loss for one, _ in alone}) == RUNS  # the runs differ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -43,6 +43,7 @@ def random(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.slow
 @every_task
 def test_every_task_learns_the_toy_and_predicts_its_targets(task: Task) -> None:
     model, y = small_blend(), TARGETS[task]
@@ -60,6 +61,7 @@ def test_every_task_learns_the_toy_and_predicts_its_targets(task: Task) -> None:
     assert task.prediction(outputs).shape == y.shape
 
 
+@pytest.mark.slow
 @every_task
 def test_constant_model_reaches_the_minimum_in_closed_form(task: Task) -> None:
     model, log, split = small_blend(), list[float](), replace(TOY.split, train=torch.isin(torch.arange(20), THREE))
@@ -76,6 +78,7 @@ def test_constant_model_reaches_the_minimum_in_closed_form(task: Task) -> None:
     assert log[-1] == pytest.approx(minimum, abs=1e-4)
 
 
+@pytest.mark.slow
 @every_task
 def test_stacked_runs_of_every_task_equal_single_runs(task: Task) -> None:
     own, training = TOY.split, replace(TRAINING, epochs=6)

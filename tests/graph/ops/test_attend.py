@@ -151,6 +151,7 @@ def test_scores_of_any_size_give_finite_results(kernels: str, link: Callable[[Te
     assert_kernels_equal_the_reference(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalise", [Rows(), Both(squareplus_link)], ids=repr)
 def test_second_derivatives_equal_those_of_the_reference(kernels: str, normalise: Normaliser) -> None:
     def run() -> tuple[Tensor, ...]:

@@ -114,6 +114,7 @@ def test_wide_states_take_several_programs_per_chunk(kernels: str, monkeypatch: 
     close(product.row_sums(edges.rows, z.flatten(1)[edges.j]), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_shorter_numbers_are_summed_in_single_precision(kernels: str, dtype: torch.dtype) -> None:
     """Against double precision on the same rounded numbers: only the result is rounded to the shorter type."""

@@ -95,6 +95,7 @@ def test_the_largest_entries_of_every_row_are_found(edges: Edges, top: int, back
     assert float((found - kernel)[found > 0].abs().max()) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_largest_entries_are_found_on_a_graph_with_hubs(backend: PushBackend) -> None:
     data = power_law(300, 1200, seed=0)
     edges = Edges.build(data.edge_index, num_nodes=300).with_loops(1.0)
@@ -161,6 +162,7 @@ def test_the_result_does_not_depend_on_the_threads(backend: PushBackend, two_thr
     assert torch.equal(one.values(), two.values())
 
 
+@pytest.mark.slow
 def test_the_backends_agree() -> None:
     pytest.importorskip("numba")
     from beltrami.graph.pagerank import push_numba

@@ -14,6 +14,7 @@ from beltrami.lab.study.planning import Method, Sampling, check_setups
 from beltrami.lab.study.record import key_of, setup_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_can_be_planned(name: str) -> None:
     study = STUDIES[name]

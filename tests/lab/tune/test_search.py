@@ -26,6 +26,7 @@ def failed(number: int) -> Record:
     return SEARCH.record(number, TrialProgress((99.0,), 1.0), error="the loss became nan")
 
 
+@pytest.mark.slow
 def test_trial_0_is_the_recipe_and_the_others_are_points_of_its_space() -> None:
     base = override(load_recipe("blend", "digits"), ["train.epochs=30"])
     assert SEARCH.config(0) == base
