@@ -31,7 +31,7 @@ from beltrami.data.file import atomic_file
 from beltrami.graph import Edges
 from beltrami.graph.statistics import component_of
 from beltrami.predict.conformal import Guarantee
-from beltrami.predict.table_file import Array, Values, check_table_path, write_table
+from beltrami.predict.table_file import Array, Values, check_table_path, to_lines, write_table
 
 NO_LABEL = "no label reaches this node"
 """The prediction at a node without a label in its connected component."""
@@ -171,9 +171,7 @@ def label_reaches(edges: Edges, labelled: Tensor) -> Tensor:
 
 def join_names(names: Sequence[str]) -> str:
     """Return names as one field, joined by ``;`` and quoted where needed."""
-    field = io.StringIO()
-    csv.writer(field, delimiter=";", lineterminator="").writerow(names)
-    return field.getvalue()
+    return to_lines([names], delimiter=";")[0]
 
 
 def split_names(field: str) -> list[str]:

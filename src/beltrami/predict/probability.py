@@ -20,11 +20,13 @@ def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -
     L is convex in :math:`\beta`. Brent's method finds the zero of its derivative, the mean over nodes of
     :math:`\sum_c p_c l_c - l_y`.
 
-    If every label has the largest logit of its node, L has no minimum, and T is the smallest temperature; if the logits
-    say nothing about the labels, or the opposite, it is the largest. With ten labels, all predicted right, the smallest
-    temperature gives probabilities that are too high. ``unknown_labels`` prevents this: each node's target is mixed
-    with the uniform distribution, as if so many labels of unknown class had been added. One of them beside ten labels
-    that are predicted right gives probabilities near 10 / 11; beside 500 labels it changes little.
+    If every label has the largest logit of its node, L has no minimum, and T is the smallest temperature; if labels
+    tend to have small logits, it is the largest; if every node's logits are all equal, it is 1.
+
+    With ten labels, all predicted right, the smallest temperature gives probabilities that are too high.
+    ``unknown_labels`` prevents this: each node's target is mixed with the uniform distribution, as if so many labels of
+    unknown class had been added. One of them beside ten labels that are predicted right gives probabilities near
+    10 / 11; beside 500 labels it changes little.
 
     Args:
         logits: outputs of the model at the labelled nodes, which it was not trained on.
@@ -46,10 +48,12 @@ def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -
         return float(((beta * logits).softmax(1) * logits).sum(1).mean())
 
     low, high = 1 / TEMPERATURES[1], 1 / TEMPERATURES[0]
+    if not bool(logits.any()):
+        return 1.0
+    if slope(high) <= 0:  # before the other end, where it is 0 as well if probabilities underflow
+        return TEMPERATURES[0]
     if slope(low) >= 0:
         return TEMPERATURES[1]
-    if slope(high) <= 0:
-        return TEMPERATURES[0]
     return 1 / float(brentq(slope, low, high, xtol=1e-12))
 
 

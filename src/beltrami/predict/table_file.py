@@ -1,10 +1,10 @@
 """Write columns to a CSV, TSV or Parquet file, in chunks of rows."""
 
 import csv
-import io
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,14 +37,25 @@ def check_table_path(path: Path) -> None:
         _pyarrow("pyarrow")
 
 
+def to_lines(rows: Iterable[Iterable[str]], *, delimiter: str) -> list[str]:
+    """Return rows as lines of a CSV file, without line ends; fields are quoted where they must be."""
+    lines = _Lines()
+    # The csv module quotes a line break only if its line end contains that character.
+    csv.writer(lines, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return [line[:-2] for line in lines]
+
+
+class _Lines(list[str]):
+    """A list to which the csv module writes, one element per row."""
+
+    write = list.append
+
+
 def _write_text(file: IO[bytes], chunks: Chunks, *, delimiter: str) -> None:
     for number, columns in enumerate(chunks):
-        text = io.StringIO()
-        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        if number == 0:
-            writer.writerow(columns)
-        writer.writerows(zip(*map(_texts, columns.values()), strict=True))
-        file.write(text.getvalue().encode())
+        rows = zip(*map(_texts, columns.values()), strict=True)
+        lines = to_lines(rows if number else chain([columns], rows), delimiter=delimiter)
+        file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _write_parquet(file: IO[bytes], chunks: Chunks) -> None:
