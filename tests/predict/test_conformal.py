@@ -55,6 +55,7 @@ def test_rank_is_exact_in_decimals() -> None:
     assert quantile_rank(99, 0.07) == 7
 
 
+@pytest.mark.slow
 def test_crepes_gives_the_same_sets_and_intervals() -> None:
     crepes = pytest.importorskip("crepes")
     p, y = sample(90, 4)
@@ -223,6 +224,17 @@ def test_guarantee_names_the_labels_and_the_interval() -> None:
     guarantee = fitted.guarantee(0.9)
     assert (guarantee.coverage, guarantee.calibration_labels, guarantee.level) == (0.9, 20, 0.95)
     assert guarantee.true_coverage == coverage_interval(20, 0.9)
+    assert guarantee.in_words() == (
+        "A set or interval at coverage 0.9 from 20 calibration labels: the true coverage lies between "
+        f"{guarantee.true_coverage[0]:.1%} and {guarantee.true_coverage[1]:.1%} with probability 0.95."
+    )
+
+
+def test_no_calibration_labels_are_refused_when_a_coverage_is_asked() -> None:
+    p, y = sample(5, 3)
+    fitted = Conformal.fit(p, y, calibration=first(0, 5), kind="threshold")
+    with pytest.raises(ValueError, match="at least 9 calibration labels; there are 0"):
+        fitted.sets(p, coverage=0.9)
 
 
 @pytest.mark.parametrize(
@@ -265,6 +277,10 @@ def test_wrong_arguments_are_refused() -> None:
         Conformal.fit(p, y, calibration=torch.arange(5), kind="threshold")
     with pytest.raises(ValueError, match="do not apply"):
         Conformal.fit(p, y, calibration=first(5, 10), kind="labels")
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        Conformal.fit(p, y - 3, calibration=first(5, 10), kind="threshold")
+    with pytest.raises(ValueError, match="finite target"):
+        Conformal.fit(p[:, 0], p[:, 0] / 0, calibration=first(5, 10), kind="residual")
     with pytest.raises(ValueError, match="one number per node"):
         Conformal.fit(p, y, calibration=first(5, 10), kind="residual")
     with pytest.raises(ValueError, match="shape"):

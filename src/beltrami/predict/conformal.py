@@ -2,10 +2,11 @@ r"""Split conformal prediction: sets of classes and intervals that hold the trut
 
 The score of a class at a node says how little the model expects it there. Of the scores of the true classes at n
 calibration nodes, the k-th smallest, :math:`k = \lceil (n + 1) \cdot \mathrm{coverage} \rceil`, is the threshold, and a
-node's set holds the classes whose scores do not exceed it. If the calibration nodes are exchangeable with the others,
-and were used for nothing else, the set holds the true class with probability at least k / (n + 1), on average over
-the choice of calibration nodes. Given the calibration nodes, the coverage has the distribution Beta(k, n + 1 - k),
-where no two scores are equal; equal scores only raise it.
+node's set holds the classes whose scores do not exceed it. If the calibration nodes are exchangeable with the others
+(drawn at random from all of them, with equal probability, not a fixed number per class) and were used for nothing
+else, the set holds the true class with probability at least k / (n + 1), on average over the choice of calibration
+nodes. Given the calibration nodes, the coverage has the distribution Beta(k, n + 1 - k) if no two scores are equal;
+equal scores only raise it.
 """
 
 import math
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from beltrami.graph import Edges, aggregate, collect
+from beltrami.predict.probability import check_targets
 
 ScoreKind = Literal["threshold", "adaptive", "labels", "residual"]
 
@@ -33,6 +35,14 @@ class Guarantee:
     level: float
     scores: ScoreKind
     smoothing: float
+
+    def in_words(self) -> str:
+        """Return the guarantee as a sentence."""
+        low, high = self.true_coverage
+        return (
+            f"A set or interval at coverage {self.coverage:g} from {self.calibration_labels} calibration labels: the "
+            f"true coverage lies between {low:.1%} and {high:.1%} with probability {self.level:g}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +71,7 @@ class Conformal:
                 f"`scores` must be float64 of shape (n,); got {self.scores.dtype} {tuple(self.scores.shape)}."
             )
         if not bool(torch.isfinite(self.scores).all() & (self.scores.diff() >= 0).all()):
-            raise ValueError("`scores` must be finite and ascending; sort them, and drop nodes without an output.")
+            raise ValueError("`scores` must be finite and ascending: every calibration node needs a finite target.")
         if not 0 <= self.smoothing <= 1 or (self.kind == "residual" and self.smoothing):
             raise ValueError(f"`smoothing` must lie in [0, 1], and be 0 for residuals; got {self.smoothing}.")
 
@@ -96,6 +106,8 @@ class Conformal:
             every = _class_scores(outputs, kind, smoothing, edges)[calibration]
             if known.shape != (every.shape if kind == "labels" else every.shape[:1]):
                 raise ValueError(f"scores of kind {kind!r} do not apply to `y` of shape {tuple(y.shape)}.")
+            if len(known):
+                check_targets(outputs[calibration], known, name="outputs")
             if kind == "labels":
                 scores = torch.where(known > 0, every, 0).amax(1)
             else:

@@ -26,7 +26,7 @@ def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -
     With ten labels, all predicted right, the smallest temperature gives probabilities that are too high.
     ``unknown_labels`` prevents this: each node's target is mixed with the uniform distribution, as if so many labels of
     unknown class had been added. One of them beside ten labels that are predicted right gives probabilities near
-    10 / 11; beside 500 labels it changes little.
+    10 / 11, and 0.2 of one gives 50 / 51; beside 500 labels it changes little.
 
     Args:
         logits: outputs of the model at the labelled nodes, which it was not trained on.
@@ -35,7 +35,7 @@ def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -
     Shapes:
         ``logits`` (n, classes), ``y`` (n,) or (n, classes).
     """
-    _check(logits, y, name="logits")
+    check_targets(logits, y, name="logits")
     if not 0 <= unknown_labels < float("inf"):
         raise ValueError(f"`unknown_labels` must be a finite number from 0; got {unknown_labels}.")
     logits, share = logits.detach().double(), unknown_labels / (len(y) + unknown_labels)
@@ -65,7 +65,7 @@ def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 
     :math:`B_b` holds the nodes whose largest probability, the confidence, lies in :math:`(\frac{b-1}{bins},
     \frac{b}{bins}]`. Every label of ``y`` (n, labels) is one prediction, present or absent, whichever is likelier.
     """
-    _check(probabilities, y, name="probabilities")
+    check_targets(probabilities, y, name="probabilities")
     if bins < 1:
         raise ValueError(f"`bins` must be at least 1; got {bins}.")
     p = probabilities.detach().double()
@@ -80,7 +80,7 @@ def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 
 def negative_log_likelihood(probabilities: Tensor, y: Tensor) -> float:
     """Return the mean over nodes of minus the logarithm of the class's probability; with ``y`` (n, labels), the mean
     over nodes and labels. A probability of 0 counts as the smallest positive number of its type."""
-    _check(probabilities, y, name="probabilities")
+    check_targets(probabilities, y, name="probabilities")
     p = probabilities.detach()
     of_target = torch.where(y > 0, p, 1 - p) if y.dim() == 2 else p.gather(1, y[:, None])[:, 0]
     return -float(of_target.clamp(min=torch.finfo(p.dtype).tiny).double().log().mean())
@@ -89,7 +89,7 @@ def negative_log_likelihood(probabilities: Tensor, y: Tensor) -> float:
 def brier(probabilities: Tensor, y: Tensor) -> float:
     r"""Return the Brier score, the mean over nodes of :math:`\sum_c (p_c - [y = c])^2`, from 0 to 2; with ``y``
     (n, labels), the mean over nodes and labels of :math:`(p - y)^2`, from 0 to 1."""
-    _check(probabilities, y, name="probabilities")
+    check_targets(probabilities, y, name="probabilities")
     p = probabilities.detach().double()
     if y.dim() == 2:
         return float((p - y).square().mean())
@@ -97,8 +97,8 @@ def brier(probabilities: Tensor, y: Tensor) -> float:
     return float((p.square().sum(1) - 2 * right + 1).mean())
 
 
-def _check(values: Tensor, y: Tensor, *, name: str) -> None:
-    """Refuse values and targets that do not belong together."""
+def check_targets(values: Tensor, y: Tensor, *, name: str) -> None:
+    """Refuse values (n, classes) and targets that do not belong together."""
     if values.dim() != 2 or not len(values) or not values.is_floating_point():
         raise ValueError(
             f"`{name}` must be floating point of shape (nodes, classes), with at least one node; "
