@@ -87,16 +87,26 @@ def test_intervals_over_all_calibration_sets_cover_the_exact_share(n: int, cover
 
 @pytest.mark.parametrize("kind", ["threshold", "adaptive"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.5])
-def test_sets_over_all_calibration_sets_cover_at_least_the_promised_share(kind: ScoreKind, smoothing: float) -> None:
-    p, y = sample(7, 3)
+def test_sets_over_all_calibration_sets_cover_the_exact_share(kind: ScoreKind, smoothing: float) -> None:
+    p, _ = sample(7, 3)
+    y = p.argsort(1)[:, 1]  # the least likely classes would have equal adaptive scores, 1
     edges, covered, n = ring(7), [], 4
     for chosen in combinations(range(7), n):
         calibration = torch.zeros(7, dtype=torch.bool)
         calibration[list(chosen)] = True
         fitted = Conformal.fit(p, y, calibration=calibration, kind=kind, smoothing=smoothing, edges=edges)
-        sets = fitted.sets(p, coverage=0.6, edges=edges)
+        filled, sets = (fitted.sets(p, coverage=0.6, edges=edges, fill_empty=each) for each in (True, False))
         covered.append(sets[torch.arange(7), y][~calibration].double().mean())
-    assert float(torch.stack(covered).mean()) >= quantile_rank(n, 0.6) / (n + 1) - 1e-12
+        assert bool((sets <= filled).all())
+        assert bool(filled.any(1).all())
+    assert float(torch.stack(covered).mean()) == pytest.approx(quantile_rank(n, 0.6) / (n + 1))
+
+
+def test_equal_scores_only_raise_the_coverage() -> None:
+    p, _ = sample(30, 3)
+    y = p.argmin(1)
+    sets = Conformal.fit(p, y, calibration=first(20, 30), kind="adaptive").sets(p, coverage=0.5)
+    assert float(sets[torch.arange(30), y].double().mean()) > 0.5
 
 
 def test_simulated_coverage_is_the_promised_one() -> None:
@@ -171,8 +181,9 @@ def test_smoothing_by_a_ring_of_equal_nodes_changes_nothing() -> None:
 
 def test_an_empty_set_is_given_the_most_likely_class() -> None:
     fitted = Conformal("threshold", torch.full((9,), 0.2, dtype=torch.float64))
-    sets = fitted.sets(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), coverage=0.5)
-    assert sets.tolist() == [[True, False], [False, True]]
+    p = torch.tensor([[0.9, 0.1], [0.4, 0.6]])
+    assert fitted.sets(p, coverage=0.5).tolist() == [[True, False], [False, True]]
+    assert fitted.sets(p, coverage=0.5, fill_empty=False).tolist() == [[True, False], [False, False]]
 
 
 def test_sets_grow_with_the_coverage_without_another_fit() -> None:
@@ -283,6 +294,8 @@ def test_wrong_arguments_are_refused() -> None:
         Conformal.fit(p[:, 0], p[:, 0] / 0, calibration=first(5, 10), kind="residual")
     with pytest.raises(ValueError, match="one number per node"):
         Conformal.fit(p, y, calibration=first(5, 10), kind="residual")
+    with pytest.raises(ValueError, match="one number per node"):
+        Conformal.fit(p[:, 0], p[:, :1], calibration=first(5, 10), kind="residual")
     with pytest.raises(ValueError, match="shape"):
         Conformal.fit(p[:, 0], y, calibration=first(5, 10), kind="threshold")
     with pytest.raises(ValueError, match="10 rows where the graph has 4"):

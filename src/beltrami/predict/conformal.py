@@ -101,6 +101,7 @@ class Conformal:
         known = y[calibration]
         if kind == "residual":
             _check_numbers(outputs)
+            _check_numbers(y)
             scores = (outputs[calibration].double() - known.double()).abs()
         else:
             every = _class_scores(outputs, kind, smoothing, edges)[calibration]
@@ -118,16 +119,19 @@ class Conformal:
         """Return the largest score that belongs to a set: the k-th smallest of the calibration scores."""
         return float(self.scores[quantile_rank(len(self.scores), coverage) - 1])
 
-    def sets(self, probabilities: Tensor, *, coverage: float, edges: Edges | None = None) -> Tensor:
+    def sets(
+        self, probabilities: Tensor, *, coverage: float, edges: Edges | None = None, fill_empty: bool = True
+    ) -> Tensor:
         """Return the sets as a mask, (n, classes), from the probabilities at all nodes of the graph.
 
-        A set without any class is given the most likely one, which can only raise the coverage; a set of labels may
-        be empty, as a node may have no label.
+        With ``fill_empty`` a set without any class is given the most likely one, which can only raise the coverage:
+        where a model is right more often than the coverage asks, above the interval of the true coverage, which is that
+        of the sets without it. A set of labels may be empty, as a node may have no label.
         """
         if self.kind == "residual":
             raise ValueError("scores of kind 'residual' give intervals, not sets: call `interval`.")
         inside = _class_scores(probabilities, self.kind, self.smoothing, edges) <= self.threshold(coverage)
-        if self.kind != "labels":
+        if fill_empty and self.kind != "labels":
             empty = ~inside.any(1)
             inside[empty, probabilities[empty].argmax(1)] = True
         return inside
