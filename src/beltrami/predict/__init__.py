@@ -1,0 +1,9 @@
+"""Prediction with a confidence: calibrated probabilities, conformal sets and intervals, and their table."""
+
+from beltrami.predict.conformal import Conformal, Guarantee, coverage_interval, empirical_coverage_interval
+from beltrami.predict.predictions import NO_LABEL, ClassPredictions, NumberPredictions, Predictions, label_reaches
+from beltrami.predict.probability import brier, expected_calibration_error, fit_temperature, negative_log_likelihood
+
+__all__ = ["fit_temperature", "expected_calibration_error", "negative_log_likelihood", "brier"]
+__all__ += ["Conformal", "Guarantee", "coverage_interval", "empirical_coverage_interval"]
+__all__ += ["Predictions", "ClassPredictions", "NumberPredictions", "NO_LABEL", "label_reaches"]
