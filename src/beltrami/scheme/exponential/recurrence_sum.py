@@ -21,18 +21,15 @@ def recurrence_sum(
 ) -> Tensor:  # fmt: skip
     """Return y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w and d.
 
-    Args:
-        c: the factor of the recurrence of the vectors w_k.
-        blocks: these vectors from :func:`extend`, each block (k, runs, n, d); computed here if there are none.
-        stats: where to count backward products, or None.
+    The vectors w_k, of a recurrence with the factor c, are computed unless :func:`extend` has: ``blocks``, each
+    (k, runs, n, d). ``stats`` counts backward products.
 
     Shapes:
         ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) -> (runs, 1 + j, n, d).
     """
     if not blocks:
         found: list[Tensor] = []
-        with torch.no_grad():
-            extend(found, w, a, pattern, c, degree=d.shape[2] - 1)
+        extend(found, w, a, pattern, c, degree=d.shape[2] - 1)
         blocks = tuple(found)
     ys: Tensor = _RecurrenceSum.apply(blocks, pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
     return ys
@@ -97,6 +94,7 @@ def prefers_single_runs(y: Tensor) -> bool:
     return y.device.type == "cpu"
 
 
+@torch.no_grad()
 def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern, c: float, *, degree: int) -> None:
     """Append a block (k, runs, n, d) with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``."""
     terms = [term for block in blocks for term in block]
