@@ -44,13 +44,9 @@ class PID(Controller):
               \frac{dt_{n+1}}{dt_n} = s \, e_n^{-(I+P+D)/(q+1)} e_{n-1}^{(P+2D)/(q+1)} e_{n-2}^{-D/(q+1)}
 
     A step is accepted if e <= 1; q is the order of the solver's error estimate. The default is purely integral; for
-    mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections.
-
-    Args:
-        rtol, atol: tolerances relative to the state, and where it is small.
-        pcoeff, icoeff, dcoeff: P, I and D.
-        first: length of the first step; by default that of Hairer, Nørsett & Wanner (1993), II.4, which costs two
-            evaluations. For a batch it may be a tensor with one length a run.
+    mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections. ``first`` is the length
+    of the first step, for a batch a tensor with one length a run; by default that of Hairer, Nørsett & Wanner (1993),
+    II.4, which costs two evaluations.
     """
 
     rtol: float

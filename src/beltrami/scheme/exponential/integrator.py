@@ -10,7 +10,7 @@ from torch.func import debug_unwrap
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
-from beltrami.scheme.exponential.recurrence_sum import BatchedRecurrenceSum, extend, recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import extend, recurrence_sum
 from beltrami.scheme.vector_field import LinearVectorField
 
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors; cancellation then costs two digits
@@ -58,17 +58,14 @@ class Exponential(TimeStepping):
             )
         slope, time = f(ts[0], y0), ts[-1] - ts[0]
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
-        batched, captured = debug_unwrap(slope) is not slope, is_captured(slope)
-        if batched or captured:
+        captured = is_captured(slope)
+        if captured or debug_unwrap(slope) is not slope:
             sizes = (1.0, EXPECTED_SLOPE) if captured else _largest_rate_and_slope(alpha, y0, slope, f.norm)
             found = fixed_degree(f, time, *sizes, rtol=self.rtol or self.atol)
         else:
             found = self._expand(f, alpha, y0, slope, time)
         stats, c = Stats(evaluations=1 + found.products, accepted=1, last_dt=time), found.expansion.factor
         d = _coefficients(found.expansion, alpha, ts, found.size)[:, : found.degree + 1].to(y0.dtype)
-        if batched:
-            ys = BatchedRecurrenceSum.apply(y0, f.a, slope, d, f.pattern, c)  # type: ignore[no-untyped-call]
-            return Solution(ys, stats)
         one = (x[None] for x in (y0, f.a, slope, d))
         return Solution(recurrence_sum(*one, pattern=f.pattern, c=c, blocks=found.blocks, stats=stats)[0], stats)
 
