@@ -27,8 +27,8 @@ class TopK(Fixed):
 
     The diagonal entry, usually the largest, is one of the k, as in DIGL, and becomes a self-loop. The reverse of an
     edge may be missing; ``Chain(TopK(k), Symmetric())`` adds it with the same weight. Exact up to 4096 nodes; for
-    larger graphs by the push algorithm in time O(n), where about one entry in a hundred may differ. Push is faster
-    where numba is installed (``beltrami[fast]``). Rows have fewer than k entries where a component is smaller.
+    larger graphs by the push algorithm in time O(n), where about one entry in a hundred may differ; push needs numba
+    (``beltrami[fast]``). Rows have fewer than k entries where a component is smaller.
     """
 
     k: int
