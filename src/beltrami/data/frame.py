@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beltrami.data.table import MISSING, Column, DataTable, Encoder, Numbers, Words, as_words
+from beltrami.data.table import MISSING, UNNAMED, Column, DataTable, Encoder, Numbers, Words, as_words, column_name
 from beltrami.errors import DataError
 
 if TYPE_CHECKING:
     import narwhals as nw
 
 CHUNK_ROWS = 65536
-INDEX_NAMES = ("__index_level_0__", "Unnamed: 0")
-"""Names that pandas gives to an index without a name in files."""
 
 
 def frame_header(frame: Any, *, source: str) -> list[str]:
@@ -54,7 +52,7 @@ def read_parquet_header(path: Path) -> list[str]:
     """Return the names of the columns of a Parquet file."""
     pq = _pyarrow_parquet(path)
     try:
-        return [_rename(name) for name in pq.read_schema(path).names]
+        return [column_name(name, k) for k, name in enumerate(pq.read_schema(path).names)]
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet ({error}): write it again.") from None
 
@@ -66,7 +64,7 @@ def read_parquet(
     pq = _pyarrow_parquet(path)
     try:
         stored = pq.read_schema(path).names
-        kept = [name for name in stored if only is None or _rename(name) in only]
+        kept = [name for k, name in enumerate(stored) if only is None or column_name(name, k) in only]
         frame = pq.ParquetFile(path).read(columns=kept, use_threads=False)
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet ({error}): write it again.") from None
@@ -122,17 +120,12 @@ def _named_columns(frame: Any, *, source: str) -> "dict[str, nw.Series[Any]]":
             f"a graph is read from a path, a networkx graph, a PyG `Data` or a pandas, polars or pyarrow frame; "
             f"got {type(frame).__name__} for {source}."
         ) from None
-    found = {_rename(str(name)): table[name] for name in table.columns}
+    found = {column_name(str(name), k): table[name] for k, name in enumerate(table.columns)}
     index = nw.maybe_get_index(table)
     if index is None or type(index).__name__ == "RangeIndex":
         return found
-    name = "column 1" if index.name is None else str(index.name)
+    name = UNNAMED if index.name is None else str(index.name)
     return {name: nw.from_native(index.to_series(), series_only=True), **found}
-
-
-def _rename(name: str) -> str:
-    """Return the name of a column; an index without a name is called ``column 1``, as in a text table."""
-    return "column 1" if name in INDEX_NAMES else name
 
 
 def _pyarrow_parquet(path: Path) -> Any:

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """The words, in lower case, that stand for a missing value."""
 
+UNNAMED = "column 1"
+"""The name given to a first column without one: the index of a pandas frame. It may be the id, never a feature."""
+
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
@@ -126,7 +129,7 @@ def as_words(column: Column) -> Column:
         return column
     present = ~np.isnan(column.values)
     found, codes = np.unique(column.values[present], return_inverse=True)
-    if not np.all(np.mod(found, 1) == 0):  # also false for an infinite value
+    if not np.all(np.isfinite(found) & (found == np.floor(found))):
         return column
     spread = np.full(len(column), -1, dtype=np.int64)
     spread[present] = codes
@@ -145,3 +148,9 @@ def sort_names(words: Words) -> Words:
     rank = np.full(len(words.names) + 1, -1, dtype=np.int64)
     rank[used[order]] = np.arange(len(used))
     return Words(rank[words.codes], [names[k] for k in order])
+
+
+def column_name(name: str, position: int) -> str:
+    """Return the name of a column, ``column k`` (k from 1) if it has none; an index that pandas wrote has none."""
+    name = name.strip()
+    return UNNAMED if name in ("__index_level_0__", "Unnamed: 0") else name or f"column {position + 1}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beltrami.data.frame import read_parquet, read_parquet_header
-from beltrami.data.table import MISSING, Column, DataTable, Encoder, Numbers, Words, floats
+from beltrami.data.table import MISSING, Column, DataTable, Encoder, Numbers, Words, column_name, floats
 from beltrami.errors import DataError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _header(path: Path, reader: "Reader") -> list[str]:
     first = next(reader, None)
     if not first:
         raise DataError(f"{path} is empty or starts with an empty line: its first line must name the columns.")
-    names = [name.strip() or f"column {k}" for k, name in enumerate(first, 1)]
+    names = [column_name(name, k) for k, name in enumerate(first)]
     doubled = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if doubled:
         raise DataError(f"{path} has two columns called {doubled[0]!r}: rename one in the header line.")
