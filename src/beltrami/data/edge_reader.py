@@ -38,9 +38,13 @@ class EdgeRows:
 
     @property
     def ids(self) -> list[str]:
-        """The ids in use, sorted: by value where all are numbers, else by letters."""
-        names = list(dict.fromkeys([*self.source.names, *self.target.names]))
-        return sort_names(Words(np.arange(len(names)), names)).names
+        """The ids in use, in no particular order."""
+        shared = self.source.names is self.target.names
+        return self.source.names if shared else list({*self.source.names, *self.target.names})
+
+    def sorted_ids(self) -> list[str]:
+        """Return the ids in use, sorted: by value where all are numbers, else by letters."""
+        return sort_names(Words(np.arange(len(self.ids)), self.ids)).names
 
 
 def usual_ends(names: list[str]) -> tuple[str, str] | None:
@@ -85,7 +89,7 @@ def join_edges(rows: EdgeRows, ids: list[str], log: DropLog, *, nodes: str) -> t
     empty = (rows.source.codes < 0) | (rows.target.codes < 0)
     unknown = (ends < 0).any(0) & ~empty
     if len(empty) and bool((empty | unknown).all()):
-        example = next(iter([*rows.source.names, *rows.target.names]), "")
+        example = next(iter(rows.ids), "")
         raise DataError(
             f"no row of {rows.table.source} joins two nodes of {nodes}: the edges name ids such as {example!r}, the "
             f"nodes are called {ids[0]!r} and so on; name the id column of the nodes with `id`."
@@ -114,5 +118,4 @@ def _rows(table: DataTable, found: dict[str, str]) -> EdgeRows:
 
 def _is_edge(names: list[str], rows: EdgeRows) -> bool:
     """Whether the first line of a file is an edge and not a list of names."""
-    known = {*rows.source.names, *rows.target.names}
-    return floats(names) is not None or (names[0] in known and names[1] in known)
+    return floats(names) is not None or {*names[:2]} <= {*rows.ids}

@@ -81,10 +81,10 @@ def read_npz_arrays(path: Path) -> dict[str, NDArray[Any]]:
 def graph_from_arrays(arrays: Mapping[str, Any], roles: Roles, *, source: str, nodes: int | None = None) -> GraphTable:
     """Return the graph of named arrays or tensors.
 
-    Features are ``x`` (n, d), or the CSR parts ``attr_data``, ``attr_indices``, ``attr_indptr`` and ``attr_shape``. Edges
-    are ``edge_index`` (2, m), ``edges`` (m, 2) or the CSR parts ``adj_...``, with weights ``edge_weight`` (m,). Labels are
-    ``y`` (n,), or (n, k) for several labels a node, -1 or NaN where unknown. The split is given by ``train_mask``,
-    ``val_mask`` and ``test_mask`` (n,). The ids are ``ids`` (n,), else the numbers from 0.
+    Features are ``x`` (n, d), or the CSR parts ``attr_data``, ``attr_indices``, ``attr_indptr`` and ``attr_shape``.
+    Edges are ``edge_index`` (2, m), ``edges`` (m, 2) or the CSR parts ``adj_...``, with weights ``edge_weight`` (m,).
+    Labels are ``y`` (n,), or (n, k) for several labels a node, -1 or NaN where unknown. The split is given by
+    ``train_mask``, ``val_mask`` and ``test_mask`` (n,). The ids are ``ids`` (n,), else the numbers from 0.
     """
     if roles.id or roles.features or roles.weight:
         raise ValueError(f"{source} holds arrays without column names: leave out `id`, `features` and `weight`.")

@@ -81,7 +81,7 @@ def _from_tables(nodes: Any, edges: Any, roles: Roles, *, x: Tensor | None = Non
                 f"{name} is a list of edges without a table of nodes: leave out `label`, `id`, `features` and `split`, "
                 "or give `nodes`."
             )
-        graph = GraphTable(name, rows.ids)
+        graph = GraphTable(name, rows.sorted_ids())
     else:
         found = read_nodes(nodes, None if rows is None else rows.ids, roles, log)
         graph = GraphTable(
@@ -139,7 +139,7 @@ def _from_folder(folder: Path, roles: Roles) -> GraphTable:
     if archives:
         return _from_file(archives[0], roles)
     raise DataError(
-        f"{folder} has no graph: it needs nodes.* and edges.* (or one of them) with an extension of {', '.join(TABLES)}, "
+        f"{folder} has no graph: it needs nodes.* and edges.*, or one of them, in one of {', '.join(TABLES)}, "
         f"or one file that ends in {' or '.join(ARCHIVES)}."
     )
 

@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beltrami.data.frame import read_parquet, read_parquet_header
-from beltrami.data.table import MISSING, Column, DataTable, Encoder, Numbers, Words, column_name, floats
+from beltrami.data.table import Column, DataTable, Encoder, Numbers, Words, column_name, floats
 from beltrami.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ SPACED = (".txt", ".edgelist", ".edges")
 
 TEXT = (".csv", ".tsv", ".tab", *SPACED)
 PARQUET = (".parquet", ".pq")
-CHUNK_FIELDS = 2**20
+CHUNK_FIELDS = 2**16
 
 
 def read_header(path: Path) -> list[str]:
@@ -49,7 +48,7 @@ def read_table(
 
     Args:
         words: columns to keep as words, whatever they hold.
-        ids: columns to keep as words in which only an empty field is missing.
+        ids: columns to keep as words in which only an empty field is missing; they share one list of names.
         only: the columns to read; None reads all.
         names: the names of the columns of a text file that has no header line.
     """
@@ -58,9 +57,10 @@ def read_table(
         return read_parquet(path, words=words, ids=ids, only=only)
     header = list(names) if names is not None else read_header(path)
     kept = [name for name in header if only is None or name in only]
-    builders = {name: _Builder(words=name in words, ids=name in ids) for name in kept}
+    shared = Encoder({""})
+    builders = {name: _Builder(shared if name in ids else Encoder() if name in words else None) for name in kept}
     lines = _fill(path, header, builders, has_header=names is None)
-    late = {name: _Builder(words=True) for name, builder in builders.items() if builder.late}
+    late = {name: _Builder(Encoder()) for name, builder in builders.items() if builder.late}
     if late:
         _fill(path, header, late, has_header=names is None)
     columns = {name: late.get(name, builder).column() for name, builder in builders.items()}
@@ -70,8 +70,8 @@ def read_table(
 class _Builder:
     """One column while it is read; ``late`` says that words came after numbers had been stored."""
 
-    def __init__(self, *, words: bool = False, ids: bool = False) -> None:
-        self.encoder = Encoder({""} if ids else MISSING) if words or ids else None
+    def __init__(self, encoder: Encoder | None) -> None:
+        self.encoder = encoder
         self.codes: list[NDArray[np.int64]] = []
         self.values: list[NDArray[np.float64]] = []
         self.late = False
@@ -103,29 +103,34 @@ def _fill(path: Path, header: list[str], builders: dict[str, _Builder], *, has_h
     with _open(path) as (reader, skipped):
         if has_header:
             next(reader)
-        rows = _rows(path, reader, len(header), skipped)
-        while chunk := list(islice(rows, max(1, CHUNK_FIELDS // len(header)))):
-            lines.append(np.array([line for line, _ in chunk], dtype=np.int64))
-            fields = list(zip(*(row for _, row in chunk), strict=True))
+        for starts, rows in _chunks(path, reader, len(header), skipped):
+            lines.append(np.array(starts, dtype=np.int64))
+            fields = list(zip(*rows, strict=True))
             for k, builder in place:
                 builder.add(fields[k])
     return np.concatenate(lines)
 
 
-def _rows(path: Path, reader: "Reader", width: int, skipped: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row with the line on which it starts; empty lines are skipped."""
+def _chunks(path: Path, reader: "Reader", width: int, skipped: int) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Yield lists of rows, and of the lines on which they start; empty lines are skipped."""
+    size = max(1, CHUNK_FIELDS // width)
+    starts, rows = list[int](), list[list[str]]()
     start = skipped + reader.line_num + 1
     for row in reader:
         if len(row) == width:
-            yield start, row
+            rows.append(row)
+            starts.append(start)
+            if len(rows) == size:
+                yield starts, rows
+                starts, rows = [], []
         elif row:
             raise DataError(
                 f"{path}, line {start}, has {len(row)} fields where the header has {width}: correct the line, and "
                 "quote fields that contain the separator."
             )
-        elif width == 1:
-            yield start, [""]
         start = skipped + reader.line_num + 1
+    if rows:
+        yield starts, rows
 
 
 def _header(path: Path, reader: "Reader") -> list[str]:
