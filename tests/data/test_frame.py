@@ -5,19 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graph_files import listed
 
 from beltrami.data.frame import column_of, frame_header, table_from_frame
-from beltrami.data.table import Numbers, Words
+from beltrami.data.table import Numbers
 from beltrami.errors import DataError
 
 pd: Any = pytest.importorskip("pandas")
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("narwhals")
-
-
-def listed(column: object) -> list[str | None]:
-    assert isinstance(column, Words)
-    return [None if code < 0 else column.names[code] for code in column.codes]
 
 
 def test_columns_of_a_pandas_frame_keep_their_kinds() -> None:

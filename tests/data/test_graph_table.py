@@ -6,8 +6,8 @@ import torch
 from numpy.typing import NDArray
 
 from beltrami.data.dataset import undirected
-from beltrami.data.graph_table import DROPS_LISTED, Dropped, DropLog, GraphTable, clean_edges, node_numbers
-from beltrami.data.table import Column, DataTable, Encoder, Numbers, Words
+from beltrami.data.graph_table import DROPS_LISTED, DropLog, Dropped, GraphTable, clean_edges, node_numbers
+from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words
 from beltrami.errors import DataError
 
 
@@ -88,7 +88,7 @@ def test_dropped_rows_are_listed_up_to_a_limit_and_all_counted() -> None:
 
 
 def test_words_are_found_among_the_nodes() -> None:
-    encoder = Encoder({""})
+    encoder = WordCodes({""})
     words = Words(encoder.encode(["b", "", "c", "a"]), encoder.names)
     assert node_numbers(words, {"a": 0, "b": 1}).tolist() == [1, -1, -1, 0]
 

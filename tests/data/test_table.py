@@ -3,11 +3,21 @@
 import numpy as np
 import pytest
 
-from beltrami.data.table import DataTable, Encoder, Numbers, Words, as_numbers, as_words, column_name, floats, sort_names
+from beltrami.data.table import (
+    DataTable,
+    Numbers,
+    WordCodes,
+    Words,
+    as_numbers,
+    as_words,
+    column_name,
+    floats,
+    sort_names,
+)
 
 
 def words(*values: str) -> Words:
-    encoder = Encoder()
+    encoder = WordCodes()
     return Words(encoder.encode(values), encoder.names)
 
 
@@ -27,7 +37,7 @@ def test_words_are_stripped_and_counted_once() -> None:
 
 
 def test_ids_may_be_called_like_missing_values() -> None:
-    encoder = Encoder({""})
+    encoder = WordCodes({""})
     assert encoder.encode(["NA", "", "none"]).tolist() == [0, -1, 1]
 
 
@@ -66,7 +76,9 @@ def test_names_are_sorted_by_value_or_by_letters() -> None:
 
 
 def test_a_restricted_table_keeps_the_lines_of_its_rows() -> None:
-    table = DataTable({"a": words("x", "y", "z")}, "t.csv", np.array([2, 4, 5]), "line").take(np.array([False, True, True]))
+    table = DataTable({"a": words("x", "y", "z")}, "t.csv", np.array([2, 4, 5]), "line").take(
+        np.array([False, True, True])
+    )
     assert table.where(0) == "t.csv, line 4"
     assert len(table) == len(table.columns["a"]) == 2
 

@@ -1,12 +1,14 @@
 """Text tables and Parquet files are read with types, missing values and line numbers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from graph_files import listed
 
 from beltrami.data import table_reader
-from beltrami.data.table import Numbers, Words
+from beltrami.data.table import Numbers
 from beltrami.data.table_reader import read_header, read_table
 from beltrami.errors import DataError
 
@@ -17,12 +19,7 @@ def write(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def list_words(column: object) -> list[str | None]:
-    assert isinstance(column, Words)
-    return [None if code < 0 else column.names[code] for code in column.codes]
-
-
-def list_numbers(column: object) -> list[float]:
+def list_numbers(column: object) -> Any:
     assert isinstance(column, Numbers)
     return column.values.tolist()
 
@@ -35,7 +32,7 @@ def test_separators_are_found(name: str, separator: str, tmp_path: Path) -> None
     path = write(tmp_path, name, "".join(separator.join(row) + "\n" for row in rows))
     table = read_table(path)
     assert list_numbers(table.columns["a"]) == [1, 2.5]
-    assert list_words(table.columns["b"]) == ["x", "y"]
+    assert listed(table.columns["b"]) == ["x", "y"]
     assert table.lines.tolist() == [2, 3]
 
 
@@ -43,7 +40,7 @@ def test_quotes_byte_order_marks_and_empty_lines_are_understood(tmp_path: Path) 
     path = write(tmp_path, "a.csv", '"id, of node",text\r\n1,"a ""b""\r\nc"\r\n\r\n2, "d,e"\r\n', encoding="utf-8-sig")
     table = read_table(path)
     assert read_header(path) == ["id, of node", "text"]
-    assert list_words(table.columns["text"]) == ['a "b"\r\nc', "d,e"]
+    assert listed(table.columns["text"]) == ['a "b"\r\nc', "d,e"]
     assert table.lines.tolist() == [2, 5]
 
 
@@ -52,23 +49,23 @@ def test_columns_are_numbers_if_every_present_value_is(tmp_path: Path) -> None:
     columns = read_table(path).columns
     np.testing.assert_array_equal(list_numbers(columns["n"]), [1000, np.nan])
     np.testing.assert_array_equal(list_numbers(columns["m"]), [np.nan, np.nan])
-    assert list_words(columns["b"]) == ["true", "no"]
-    assert list_words(columns["c"]) == ["1", "x"]
+    assert listed(columns["b"]) == ["true", "no"]
+    assert listed(columns["c"]) == ["1", "x"]
 
 
 def test_words_keep_their_digits_and_ids_may_be_called_na(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", "id,to,label\n007,NA,01\nNA,,NA\n")
     columns = read_table(path, ids=["id", "to"], words=["label"]).columns
-    assert list_words(columns["id"]) == ["007", "NA"]
-    assert list_words(columns["to"]) == ["NA", None]
-    assert list_words(columns["label"]) == ["01", None]
+    assert listed(columns["id"]) == ["007", "NA"]
+    assert listed(columns["to"]) == ["NA", None]
+    assert listed(columns["label"]) == ["01", None]
 
 
 def test_words_after_many_numbers_leave_the_numbers_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_reader, "CHUNK_FIELDS", 4)
     path = write(tmp_path, "a.csv", "a,b\n" + "007,1\n" * 9 + "x,2\n" + "1.50,3\n")
     table = read_table(path)
-    assert list_words(table.columns["a"]) == ["007"] * 9 + ["x", "1.50"]
+    assert listed(table.columns["a"]) == ["007"] * 9 + ["x", "1.50"]
     assert list_numbers(table.columns["b"]) == [1] * 9 + [2, 3]
     assert table.lines.tolist() == list(range(2, 13))
 
@@ -81,7 +78,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
 def test_edge_lists_may_start_with_comments(tmp_path: Path) -> None:
     path = write(tmp_path, "a.edgelist", "# made today\n% twice\n0 1\n1  2\n")
     table = read_table(path, ids=["s", "t"], names=["s", "t"])
-    assert list_words(table.columns["t"]) == ["1", "2"]
+    assert listed(table.columns["t"]) == ["1", "2"]
     assert table.lines.tolist() == [3, 4]
 
 
@@ -122,10 +119,10 @@ def test_parquet_is_read_with_its_types(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [big, None], "n": [1.5, None], "b": [True, None], "s": ["007", "NA"]}), path)
     assert read_header(path) == ["id", "n", "b", "s"]
     table = read_table(path, ids=["id"])
-    assert list_words(table.columns["id"]) == [str(big), None]
+    assert listed(table.columns["id"]) == [str(big), None]
     np.testing.assert_array_equal(list_numbers(table.columns["n"]), [1.5, np.nan])
-    assert list_words(table.columns["b"]) == ["true", None]
-    assert list_words(table.columns["s"]) == ["007", None]
+    assert listed(table.columns["b"]) == ["true", None]
+    assert listed(table.columns["s"]) == ["007", None]
     assert table.where(1) == "a.parquet, row 2"
     assert list(read_table(path, only=["s"]).columns) == ["s"]
 

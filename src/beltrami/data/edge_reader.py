@@ -96,8 +96,9 @@ def join_edges(rows: EdgeRows, ids: list[str], log: DropLog, *, nodes: str) -> t
         )
 
     def reason(row: int) -> str:
-        names = [words.names[words.codes[row]] for words in (rows.source, rows.target)]
-        return " and ".join(f"{name!r}" for name in dict.fromkeys(names) if name not in position) + " is no node"
+        names = {words.names[words.codes[row]]: None for words in (rows.source, rows.target)}
+        lacking = [f"{name!r}" for name in names if name not in position]
+        return " and ".join(lacking) + (" are no nodes" if len(lacking) > 1 else " is no node")
 
     log.drop(rows.table, np.flatnonzero(empty), "edges with an empty end dropped", lambda _: "an end is empty")
     log.drop(rows.table, np.flatnonzero(unknown), "edges to unknown ids dropped", reason)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beltrami.data.table import MISSING, UNNAMED, Column, DataTable, Encoder, Numbers, Words, as_words, column_name
+from beltrami.data.table import MISSING, UNNAMED, Column, DataTable, Numbers, WordCodes, Words, as_words, column_name
 from beltrami.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def column_of(values: Sequence[Any]) -> Column:
     """
     if all(value is None or _is_number(value) for value in values):
         return Numbers(np.array([math.nan if value is None else float(value) for value in values]))
-    encoder = Encoder()
+    encoder = WordCodes()
     return Words(encoder.encode([_text(value) for value in values]), encoder.names)
 
 
@@ -100,7 +100,7 @@ def _column(series: "nw.Series[Any]", *, name: str, source: str, words: bool, id
 
 def _encode(series: "nw.Series[Any]", text: Callable[[Any], str], missing: Collection[str] = MISSING) -> Words:
     """Return a series as words, in chunks of rows, so that few Python objects exist at a time."""
-    encoder, codes = Encoder(missing), [np.empty(0, np.int64)]
+    encoder, codes = WordCodes(missing), [np.empty(0, np.int64)]
     for start in range(0, len(series), CHUNK_ROWS):
         part = series[start : start + CHUNK_ROWS]
         values = zip(part.to_list(), part.is_null().to_list(), strict=True)

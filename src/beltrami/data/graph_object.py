@@ -1,5 +1,6 @@
 """Graphs from networkx, and from named arrays: npz archives and PyG `Data`."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
 from torch import Tensor
 
 from beltrami.data.frame import column_of
 from beltrami.data.graph_table import DropLog, GraphTable, clean_edges
 from beltrami.data.npz import UNREADABLE
-from beltrami.data.roles import Roles
-from beltrami.data.table import Column, DataTable, Encoder, Numbers, Words, as_words, sort_names
-from beltrami.errors import DataError, UnknownName
+from beltrami.data.roles import Roles, named
+from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, as_words, sort_names
+from beltrami.errors import DataError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -71,8 +73,9 @@ def read_npz_arrays(path: Path) -> dict[str, NDArray[Any]]:
             for name in archive.files:
                 try:
                     arrays[name] = archive[name]
-                except ValueError:  # an array of Python objects
-                    continue
+                except ValueError as error:
+                    if "Object arrays" not in str(error):  # an array of Python objects would need a pickle
+                        raise
     except (*UNREADABLE, AttributeError) as error:
         raise DataError(f"{path} cannot be read as npz ({error}): write it again with `numpy.savez`.") from None
     return arrays
@@ -92,6 +95,7 @@ def graph_from_arrays(arrays: Mapping[str, Any], roles: Roles, *, source: str, n
     x = _features(arrays, source)
     ends, weight = _edges(arrays, source)
     labels, label_name = _labels(arrays, roles, source)
+    split = _split(arrays, roles, source)
     sizes = [nodes, None if x is None else x.shape[0], *(len(label) for label in labels.values())]
     size = next((size for size in sizes if size is not None), None)
     if size is None:
@@ -105,7 +109,6 @@ def graph_from_arrays(arrays: Mapping[str, Any], roles: Roles, *, source: str, n
     if ends is not None:
         rows = DataTable({}, source, np.arange(1, ends.shape[1] + 1), "edge")
         edge_index, edge_weight = clean_edges(ends, weight, rows=rows, num_nodes=size, log=log)
-    split = _split(arrays, roles, source)
     ids = [str(name) for name in _array(arrays["ids"])] if "ids" in arrays else [str(k) for k in range(size)]
     if len(set(ids)) < len(ids):
         raise DataError(f"{source}: `ids` holds an id twice: ids must be distinct.")
@@ -118,16 +121,38 @@ def graph_from_arrays(arrays: Mapping[str, Any], roles: Roles, *, source: str, n
 
 def _features(arrays: Mapping[str, Any], source: str) -> Tensor | None:
     if "attr_indptr" in arrays:
-        parts = [torch.as_tensor(arrays[f"attr_{part}"]) for part in ("indptr", "indices", "data")]
-        size = tuple(int(k) for k in arrays["attr_shape"])
-        return torch.sparse_csr_tensor(parts[0].long(), parts[1].long(), parts[2].float(), size)
+        return _csr(_sparse_part(arrays, "attr", source))
     found = next((arrays[name] for name in FEATURES if name in arrays), None)
     if found is None:
         return None
     x = torch.as_tensor(found).detach().cpu()
     if x.dim() != 2 or x.is_complex():
         raise DataError(f"{source}: x must be a matrix (nodes, features); its shape is {tuple(x.shape)}.")
-    return (x if x.layout == torch.strided else x.to_sparse_csr()).float()
+    if x.layout == torch.strided:
+        return x.float()
+    coo = x.to_sparse_coo().coalesce()
+    return _csr(coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(x.shape)).tocsr())
+
+
+def _sparse_part(arrays: Mapping[str, Any], part: str, source: str) -> csr_array:
+    """Return the matrix of ``part_data``, ``part_indices``, ``part_indptr`` and ``part_shape``."""
+    try:
+        parts = (arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"])
+        rows, columns = map(int, arrays[f"{part}_shape"])
+        matrix = csr_array(parts, shape=(rows, columns))
+        matrix.check_format(full_check=True)
+    except (KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{source}: the arrays {part}_... are no sparse matrix ({error}): write them again.") from None
+    return matrix
+
+
+def _csr(matrix: csr_array) -> Tensor:
+    matrix.sum_duplicates()  # sorts the columns of each row too
+    start, column = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
+    values = torch.from_numpy(matrix.data.astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+        return torch.sparse_csr_tensor(start, column, values, matrix.shape, check_invariants=True)
 
 
 def _edges(arrays: Mapping[str, Any], source: str) -> tuple[NDArray[np.int64] | None, Column | None]:
@@ -142,9 +167,8 @@ def _edges(arrays: Mapping[str, Any], source: str) -> tuple[NDArray[np.int64] | 
         matrix = arrays["adj_t"].to_sparse_coo().coalesce()
         ends, weight = _array(matrix.indices()), matrix.values()
     elif "adj_indptr" in arrays:
-        degree = np.diff(arrays["adj_indptr"])
-        ends = np.stack((np.repeat(np.arange(len(degree)), degree), arrays["adj_indices"]))
-        weight = arrays.get("adj_data")
+        adjacency = _sparse_part(arrays, "adj", source).tocoo()
+        ends, weight = np.stack((adjacency.row, adjacency.col)), adjacency.data
     else:
         return None, None
     if ends.ndim != 2 or ends.shape[0] != 2 or (ends.size and ends.dtype.kind not in "iu"):
@@ -158,14 +182,10 @@ def _edges(arrays: Mapping[str, Any], source: str) -> tuple[NDArray[np.int64] | 
 
 
 def _labels(arrays: Mapping[str, Any], roles: Roles, source: str) -> tuple[dict[str, Column], str]:
-    if roles.label is not None and not isinstance(roles.label, str):
-        keys: Sequence[str] = roles.label
-    else:
-        keys = (roles.label,) if roles.label else [name for name in LABELS if name in arrays][:1]
+    found = [name for name in LABELS if name in arrays][:1]
+    keys = tuple(found) if roles.label is None else named(roles.label, list(arrays), kind="array")
     labels: dict[str, Column] = {}
     for key in keys:
-        if key not in arrays:
-            raise UnknownName("array", key, arrays)
         values = _array(arrays[key])
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
         if values.ndim not in (1, 2):
@@ -187,9 +207,8 @@ def _label(values: NDArray[Any]) -> Column:
 
 def _split(arrays: Mapping[str, Any], roles: Roles, source: str) -> Words | None:
     if roles.split:
-        if roles.split not in arrays:
-            raise UnknownName("array", roles.split, arrays)
-        return Words((encoder := Encoder()).encode([str(v) for v in _array(arrays[roles.split])]), encoder.names)
+        (key,) = named((roles.split,), list(arrays), kind="array")
+        return Words((encoder := WordCodes()).encode([str(v) for v in _array(arrays[key])]), encoder.names)
     masks = {word: _array(arrays[key]) for word, key in SETS.items() if key in arrays}
     if not masks or any(mask.ndim != 1 for mask in masks.values()):
         return None
@@ -215,7 +234,7 @@ def _matrix(values: Sequence[Any], name: str, source: str) -> Tensor:
 
 
 def _ids(values: Sequence[str]) -> Words:
-    encoder = Encoder({""})
+    encoder = WordCodes({""})
     return Words(encoder.encode(values), encoder.names)
 
 

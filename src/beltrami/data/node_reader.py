@@ -9,7 +9,7 @@ import numpy as np
 
 from beltrami.data.graph_table import DropLog
 from beltrami.data.roles import Roles, load_table, named, source_header, source_name, usual
-from beltrami.data.table import UNNAMED, Column, DataTable, Encoder, Words, as_numbers, as_words, sort_names
+from beltrami.data.table import UNNAMED, Column, DataTable, WordCodes, Words, as_numbers, as_words, sort_names
 from beltrami.errors import DataError
 
 IDS = ("id", "node_id", "node", ":id", "~id", "name")
@@ -68,7 +68,9 @@ def read_nodes(nodes: Any, used: Sequence[str] | None, roles: Roles, log: DropLo
     split = as_words(table.columns[plan.split]) if plan.split else None
     if split is not None and not isinstance(split, Words):
         raise DataError(f"{place}: the split column {plan.split!r} must hold words such as train, val and test.")
-    features = plan.features or {name for name in table.columns if name not in (*plan.words, found["id"], UNNAMED)}
+    features = plan.features
+    if features is None:
+        features = tuple(name for name in table.columns if name not in (*plan.words, found["id"], UNNAMED))
     return NodeRows(
         [words.names[code] for code in words.codes],
         {name: table.columns[name] for name in table.columns if name in features},
@@ -130,7 +132,7 @@ def _as_feature(column: Column) -> Column:
     """Return a column that was read as ids as any other column is read: numbers, or words with missing values."""
     if not isinstance(column, Words):
         return column
-    encoder = Encoder()
+    encoder = WordCodes()
     codes = encoder.encode(column.names)
     words = Words(np.append(codes, -1)[column.codes], encoder.names)
     return as_numbers(words) or words

@@ -42,13 +42,13 @@ def usual(names: Sequence[str], known: Sequence[str]) -> str | None:
     return next((plain[name] for name in known if name in plain), None)
 
 
-def named(given: str | Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that ``given`` names; refuse a name that is not among ``names``."""
+def named(given: str | Sequence[str], names: Sequence[str], *, kind: str = "column") -> tuple[str, ...]:
+    """Return the columns (or the things of another ``kind``) that ``given`` names; refuse one that is unknown."""
     if isinstance(given, str):
         given = [given] if given in names else [part.strip() for part in given.split(",")]
     for name in given:
         if name not in names:
-            raise UnknownName("column", name, names)
+            raise UnknownName(kind, name, names)
     return tuple(given)
 
 

@@ -75,7 +75,7 @@ class DataTable:
         return DataTable(columns, self.source, self.lines[rows], self.unit)
 
 
-class Encoder(dict[str, int]):
+class WordCodes(dict[str, int]):
     """The codes of the words seen so far; white space around a word is removed, and a missing value has code -1."""
 
     def __init__(self, missing: Collection[str] = MISSING) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beltrami.data.frame import read_parquet, read_parquet_header
-from beltrami.data.table import Column, DataTable, Encoder, Numbers, Words, column_name, floats
+from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, column_name, floats
 from beltrami.errors import DataError
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def read_table(
         return read_parquet(path, words=words, ids=ids, only=only)
     header = list(names) if names is not None else read_header(path)
     kept = [name for name in header if only is None or name in only]
-    shared = Encoder({""})
-    builders = {name: _Builder(shared if name in ids else Encoder() if name in words else None) for name in kept}
+    shared = WordCodes({""})
+    builders = {name: _Builder(shared if name in ids else WordCodes() if name in words else None) for name in kept}
     lines = _fill(path, header, builders, has_header=names is None)
-    late = {name: _Builder(Encoder()) for name, builder in builders.items() if builder.late}
+    late = {name: _Builder(WordCodes()) for name, builder in builders.items() if builder.late}
     if late:
         _fill(path, header, late, has_header=names is None)
     columns = {name: late.get(name, builder).column() for name, builder in builders.items()}
@@ -70,7 +70,7 @@ def read_table(
 class _Builder:
     """One column while it is read; ``late`` says that words came after numbers had been stored."""
 
-    def __init__(self, encoder: Encoder | None) -> None:
+    def __init__(self, encoder: WordCodes | None) -> None:
         self.encoder = encoder
         self.codes: list[NDArray[np.int64]] = []
         self.values: list[NDArray[np.float64]] = []
@@ -87,7 +87,7 @@ class _Builder:
             if self.values:
                 self.late = True
                 return
-            self.encoder = Encoder()
+            self.encoder = WordCodes()
         self.codes.append(self.encoder.encode(chunk))
 
     def column(self) -> Column:
