@@ -79,11 +79,7 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
 
 
 def run_config(
-    config: RunConfig,
-    *,
-    device: str = "cpu",
-    problem: Problem | None = None,
-    callbacks: Sequence[AnyCallback] = (),
+    config: RunConfig, *, device: str = "cpu", problem: Problem | None = None, callbacks: Sequence[AnyCallback] = ()
 ) -> tuple[RunResult, Classifier]:
     """Train one configuration and evaluate it: every choice by validation, the test labels read once.
 

@@ -1,6 +1,7 @@
 """fit learns, keeps the best epoch, repeats to the bit and never reads a test label; Fitting is its iterator."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -157,9 +158,9 @@ def test_running_costs_enter_the_loss() -> None:
 
 def test_attention_decay_reaches_the_diffusivity_alone() -> None:
     model = small_blend()
-    training = Training(1, adam, weight_decay=0.0, attention_decay=0.5)
+    training = Training(1, partial(torch.optim.SGD, lr=1.0), weight_decay=0.0, attention_decay=0.5)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    optimiser = torch.optim.SGD(training.parameter_groups(dict(model.named_parameters())), lr=1.0)
+    optimiser = training.make_optimiser(dict(model.named_parameters()))
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimiser.step()
@@ -172,7 +173,7 @@ def test_attention_decay_reaches_the_diffusivity_alone() -> None:
 def test_weight_decay_reaches_all_else_and_every_parameter_is_in_one_group() -> None:
     model = small_blend(positions=True, batch_norm=True)
     training = Training(1, adam, weight_decay=0.3, attention_decay=0.7)
-    others, attention = training.parameter_groups(dict(model.named_parameters()))
+    others, attention = training.make_optimiser(dict(model.named_parameters())).param_groups
     assert (others["weight_decay"], attention["weight_decay"]) == (0.3, 0.7)
     grouped = [id(parameter) for parameter in (*others["params"], *attention["params"])]
     assert sorted(grouped) == sorted(id(parameter) for parameter in model.parameters())
@@ -342,5 +343,5 @@ def test_settings_for_classes_are_refused_for_other_tasks(task: Task, change: di
 
 def test_task_with_another_number_of_outputs_is_refused() -> None:
     model = small_blend()
-    with pytest.raises(ValueError, match=r"Regression\(num_targets=3\) needs a model with 3 outputs; this one has 2"):
+    with pytest.raises(ValueError, match=r"Regression\(num_outputs=3\) needs a model with 3 outputs; this one has 2"):
         start_fit(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, Training(1, adam), Regression(3))

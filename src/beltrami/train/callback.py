@@ -15,27 +15,16 @@ from beltrami.train.validation import ValidationScore
 
 @dataclass(frozen=True)
 class Epoch:
-    """The state of training after an epoch.
+    """The state of training after an epoch."""
 
-    Args:
-        number: of the epoch, from 1, counted through both rounds of self-training.
-        runs: indices of the runs that took part; the next three go with them.
-        losses: training losses before the step.
-        scores: validation scores after it.
-        best: the best scores so far, in this round of self-training.
-        evaluations: of the vector field so far, forward, of all runs.
-        most_epochs: how many epochs there can be.
-        going: how many runs early stopping has not ended.
-    """
-
-    number: int
-    runs: tuple[int, ...]
-    losses: tuple[float, ...]
-    scores: tuple[ValidationScore, ...]
-    best: tuple[ValidationScore, ...]
-    evaluations: int
-    most_epochs: int
-    going: int = 0
+    number: int  # from 1, counted through both rounds of self-training
+    runs: tuple[int, ...]  # indices of the runs that took part; the next three go with them
+    losses: tuple[float, ...]  # of training, before the step
+    scores: tuple[ValidationScore, ...]  # after the step
+    best: tuple[ValidationScore, ...]  # so far, in this round of self-training
+    evaluations: int  # of the vector field so far, forward, of all runs
+    most_epochs: int  # that there can be
+    going: int = 0  # runs that early stopping has not ended
 
 
 class Callback(ABC):
@@ -102,7 +91,6 @@ class TensorBoard(Callback):
 
 
 def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
-    """Yield each run with its numbers by name."""
     for run, loss, score, best in zip(epoch.runs, epoch.losses, epoch.scores, epoch.best, strict=True):
         values = {
             "loss": loss,
@@ -116,7 +104,6 @@ def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
 
 
 def _summary_writer() -> Callable[[str], Any]:
-    """Return the class that writes TensorBoard's files."""
     for module in ("torch.utils.tensorboard", "tensorboardX"):
         with suppress(ImportError):
             writer: Callable[[str], Any] = import_module(module).SummaryWriter

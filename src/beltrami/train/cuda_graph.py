@@ -22,10 +22,8 @@ class CapturedGraph(Generic[T]):
 
     Every call returns the same object, with new values in its tensors. Random numbers continue from call to call as
     they would without the graph; running statistics and the random state are as if the capture had not happened.
-
-    Args:
-        work: the function. It may not synchronise, and shapes may not change between calls.
-        written: tensors besides its result that it writes to, such as a model's buffers.
+    ``work`` may not synchronise, and shapes may not change between calls. ``written``: tensors besides its result that
+    it writes to, such as a model's buffers.
     """
 
     def __init__(self, work: Callable[[], T], written: Iterable[Tensor], device: torch.device) -> None:
@@ -80,11 +78,9 @@ class OptimiserStep:
     """Gradients, a step of the optimiser, a step of the moving average; as one CUDA graph with ``capture``.
 
     An optimiser that cannot be captured (it has no ``capturable`` groups and is not plain SGD) steps after the graph.
-
-    Args:
-        compute_gradients: leaves gradients at the parameters of ``optimiser`` and ``ema`` and returns the loss or
-            losses; where it is captured, at the first call, it may not synchronise.
-        buffers: tensors besides the gradients that ``compute_gradients`` writes to.
+    ``compute_gradients`` leaves gradients at the parameters of ``optimiser`` and ``ema`` and returns the loss or
+    losses; where it is captured, at the first call, it may not synchronise. ``buffers``: tensors besides the gradients
+    that it writes to.
     """
 
     def __init__(
@@ -126,7 +122,7 @@ class OptimiserStep:
         parameters: list[Tensor] = [p for group in self.optimiser.param_groups for p in group["params"]]
         written = list(self.buffers)
         if self.optimiser_too:
-            written += [*parameters, *self._state(), *(self.ema.tensors if self.ema is not None else ())]
+            written += [*parameters, *self._state(), *(average for average, _ in (self.ema.pairs if self.ema else ()))]
         known = {id(tensor): tensor for tensor in written}
         work = partial(self._everything, self.compute_gradients) if self.optimiser_too else self.compute_gradients
         with torch.enable_grad():

@@ -21,19 +21,14 @@ ADVICE = "try a smaller learning rate or a shorter time."
 class Fit:
     """The result of training; the model itself holds the weights of the best epoch.
 
-    Args:
-        best: the best validation score, at the terminal time to use.
-        best_epoch: the epoch of it. With self-training, epochs are counted through both rounds.
-        epochs: how many were trained.
-        seconds: wall time; of runs trained together, the share of one.
-        stats: what the solves cost.
+    With self-training, epochs are counted through both rounds.
     """
 
-    best: ValidationScore
+    best: ValidationScore  # at the terminal time to use
     best_epoch: int
-    epochs: int
-    seconds: float
-    stats: Stats
+    epochs: int  # that were trained
+    seconds: float  # wall time; of runs trained together, the share of one
+    stats: Stats  # what the solves cost
 
     def then(self, other: "Fit") -> "Fit":
         """Return the fit of a later round with the epochs, time and cost of this one added."""

@@ -1,32 +1,27 @@
-"""Programs: what the training loop runs in an epoch, for one model or for many."""
+"""Programs: the steps and validations that the training loop runs, and the program of one model with its loss."""
 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
+import torch
 from torch import Tensor
 
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
 from beltrami.train.cuda_graph import OptimiserStep, should_capture
-from beltrami.train.objective import LossStep
 from beltrami.train.task import Task
-from beltrami.train.training import Training
+from beltrami.train.training import Consistency, Training
 from beltrami.train.validation import AT_END, TimeGrid, ValidationScore, make_validation
 from beltrami.train.weights import ExponentialMovingAverage, tensors_of
 
 
 class Program(ABC):
-    """The computations of an epoch for some runs, each of which is a row of the program.
+    """The computations of an epoch for some runs, each of which is a row of the program."""
 
-    Attributes:
-        runs: the index of the run in each row.
-        stats: what the last step cost each row.
-    """
-
-    runs: list[int]
-    stats: Stats
+    runs: list[int]  # the index of the run in each row
+    stats: Stats  # what the last step cost each row
 
     @property
     @abstractmethod
@@ -58,6 +53,40 @@ class Program(ABC):
         """Return the best score of every run over the time grid, at its best weights."""
 
 
+class LossStep:
+    """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation.
+
+    ``y`` (n, ...): targets of all nodes; ``train`` (n,): mask of the training nodes.
+    """
+
+    def __init__(
+        self, model: Classifier, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency, task: Task
+    ) -> None:
+        self.model, self.inputs, self.consistency, self.task = model, inputs, consistency, task
+        self.nodes = train.nonzero()[:, 0]  # once, because counting a mask synchronises
+        self.y = y[self.nodes]
+        self.stats = Stats()
+        self.share = torch.ones((), device=y.device)  # a tensor, so that a CUDA graph reads its current value
+
+    def begin(self, epoch: int) -> None:
+        """Prepare the step of an epoch, counted from 1."""
+        self.share.fill_(self.consistency.share(epoch))
+
+    def __call__(self) -> Tensor:
+        """Return the loss: the mean over passes of the task's loss and running costs, plus the share of consistency."""
+        self.model.train()
+        self.model.zero_grad(set_to_none=True)
+        outputs = [self.model.run(self.inputs) for _ in range(self.consistency.passes)]
+        losses = [self.task.loss(each.logits[self.nodes], self.y, reduction="mean") + each.cost for each in outputs]
+        loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
+        if self.consistency.weight:
+            logits = torch.stack([output.logits for output in outputs])
+            loss = loss + self.share * self.consistency(self.task.probabilities(logits))
+        loss.backward()
+        self.stats = Stats.total(output.stats for output in outputs)
+        return loss.detach()
+
+
 class SingleProgram(Program):
     """The program of one model, which it trains in place; arguments as for :func:`~beltrami.train.fit`."""
 
@@ -73,12 +102,10 @@ class SingleProgram(Program):
         self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task)
         optimiser = training.make_optimiser(dict(model.named_parameters()))
         self._step = OptimiserStep(self._loss_step, optimiser, ema, buffers=model.buffers(), capture=capture)
-        self._validations = {
-            grid: make_validation(self.evaluated, inputs, y, split, grid, task, capture)
-            for grid in (training.time_grid, AT_END)
-        }
-        self._validate_best = make_validation(model, inputs, y, split, training.time_grid, task)
-        self._best = _copy(model)
+        grids, known = (training.time_grid, AT_END), (inputs, y, split)
+        self._validations = {grid: make_validation(self.evaluated, *known, grid, task, capture) for grid in grids}
+        self._validate_best = make_validation(model, *known, training.time_grid, task)
+        self.keep_best([0])
 
     @property
     def parameters(self) -> Iterable[Tensor]:
@@ -95,7 +122,7 @@ class SingleProgram(Program):
 
     def keep_best(self, rows: list[int]) -> None:
         if rows:
-            self._best = _copy(self.evaluated)
+            self._best = {name: tensor.detach().clone() for name, tensor in self.evaluated.state_dict().items()}
 
     def drop_all_but(self, rows: list[int]) -> None:
         pass  # there is one row
@@ -105,7 +132,3 @@ class SingleProgram(Program):
 
     def validate_best(self) -> list[ValidationScore]:
         return [self._validate_best()]
-
-
-def _copy(model: Classifier) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}

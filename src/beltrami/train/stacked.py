@@ -21,18 +21,13 @@ SHRINK = 0.75  # the program is rebuilt without the finished rows once at most t
 
 
 class _Targets(NamedTuple):
-    """Targets and node sets of the rows. A share is a node's weight in the mean over a set: 1 / size, or 0 outside.
+    """Targets and node sets of the rows. A share is a node's weight in the mean over a set: 1 / size, or 0 outside."""
 
-    Shapes:
-        ``y`` (rows, n, ...); ``train`` (rows, n) shares; ``val``, ``val_y``, ``val_shares`` (rows, most, ...):
-        validation nodes, their targets and shares, shorter lists padded with node 0 and share 0.
-    """
-
-    y: Tensor
-    train: Tensor
-    val: Tensor
-    val_y: Tensor
-    val_shares: Tensor
+    y: Tensor  # (rows, n, ...)
+    train: Tensor  # (rows, n): shares
+    val: Tensor  # (rows, most): validation nodes, shorter lists padded with node 0
+    val_y: Tensor  # (rows, most, ...): their targets
+    val_shares: Tensor  # (rows, most): their shares, padded with 0
 
     @staticmethod
     def of(ys: Sequence[Tensor], splits: Sequence[Split], dtype: torch.dtype) -> "_Targets":
@@ -79,16 +74,12 @@ class StackedProgram(Program):
         """Set up the step and the validations for the current rows."""
         capture = should_capture(self.weights.template, self.training.cuda_graph)
         buffers = [tensor for tensor in self.weights.tensors.values() if not tensor.requires_grad]
-        decay, ema = self.training.ema, None
-        if decay:
-            ema = ExponentialMovingAverage(self.evaluated.tensors, self.weights.tensors, decay=decay)
+        ema = None
+        if self.training.ema:
+            ema = ExponentialMovingAverage(self.evaluated.tensors, self.weights.tensors, decay=self.training.ema)
         self._step = OptimiserStep(self._gradients, self.optimiser, ema, buffers=buffers, capture=capture)
-        self._validations = {
-            grid: replayed(
-                self._validation(self.evaluated, self.targets, grid), device=self.share.device, capture=capture
-            )
-            for grid in (self.training.time_grid, AT_END)
-        }
+        grids = (self.training.time_grid, AT_END)
+        self._validations = {grid: self._validation(self.evaluated, self.targets, grid, capture) for grid in grids}
 
     @property
     def parameters(self) -> Iterable[Tensor]:
@@ -97,8 +88,7 @@ class StackedProgram(Program):
     def step(self, epoch: int) -> list[float]:
         self.weights.template.train()
         self.share.fill_(self.training.consistency.share(epoch))
-        losses: list[float] = self._step(epoch).tolist()
-        return losses
+        return list(self._step(epoch).tolist())
 
     def _gradients(self) -> Tensor:
         for parameter in self.weights.params.values():
@@ -116,16 +106,19 @@ class StackedProgram(Program):
         logits = torch.stack([output.logits for output in outputs])
         losses = self.task.loss(logits, y, reduction="none") @ shares
         loss = losses.mean() + torch.stack([output.cost for output in outputs]).mean()
-        if not consistency.weight:
-            return loss
-        return loss + self.share * consistency(self.task.probabilities(logits))
+        if consistency.weight:
+            loss = loss + self.share * consistency(self.task.probabilities(logits))
+        return loss
 
     def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
-        return self._best_scores(self._validations[time_grid](), time_grid)
+        return self._validations[time_grid]()
 
-    def _validation(self, weights: StackedWeights, targets: _Targets, time_grid: TimeGrid) -> Callable[[], Tensor]:
-        """Return a function that computes the metrics and losses of every row at each time, (2, rows, times)."""
-        times = (0.0, *time_grid.times(weights.template.time))
+    def _validation(
+        self, weights: StackedWeights, targets: _Targets, time_grid: TimeGrid, capture: bool = False
+    ) -> Callable[[], list[ValidationScore]]:
+        """Return a function that computes the best score of every row over the times of ``time_grid``."""
+        time = weights.template.time
+        times = (0.0, *time_grid.times(time))
 
         def evaluate(model: Classifier, nodes: Tensor, y: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
             outputs = model.logits_along(self.inputs, times, nodes=nodes)[1:]
@@ -133,16 +126,13 @@ class StackedProgram(Program):
             return self.task.metric(outputs, y, counted=shares > 0), losses
 
         @torch.no_grad()
-        def run() -> Tensor:
+        def metrics_and_losses() -> Tensor:  # (2, rows, times)
             weights.template.eval()
             chunk = None if targets.y.is_cuda else 1  # on a CPU the states of one run at all times exceed the cache
             return torch.stack(weights.apply(evaluate, targets.val, targets.val_y, targets.val_shares, chunk=chunk))
 
-        return run
-
-    def _best_scores(self, values: Tensor, time_grid: TimeGrid) -> list[ValidationScore]:
-        time, rows = self.weights.template.time, zip(*values.tolist(), strict=True)
-        return [time_grid.best(metrics, losses, time) for metrics, losses in rows]
+        values = replayed(metrics_and_losses, device=targets.y.device, capture=capture)
+        return lambda: [time_grid.best(*row, time=time) for row in zip(*values().tolist(), strict=True)]
 
     def keep_best(self, rows: list[int]) -> None:
         if rows:
@@ -165,8 +155,7 @@ class StackedProgram(Program):
             self.best.write_to(model, run)
 
     def validate_best(self) -> list[ValidationScore]:
-        time_grid = self.training.time_grid
-        return self._best_scores(self._validation(self.best, self.all_targets, time_grid)(), time_grid)
+        return self._validation(self.best, self.all_targets, self.training.time_grid)()
 
     def _index(self, rows: list[int]) -> Tensor:
         return torch.tensor(rows, device=self.share.device)

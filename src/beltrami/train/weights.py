@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -56,11 +56,6 @@ class ExponentialMovingAverage:
         self.decay = decay
         example = next(tensor for tensor, _ in self.pairs if tensor.is_floating_point())
         self.p = torch.ones((), dtype=example.dtype, device=example.device)  # a tensor, for CUDA graphs to read
-
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors that follow."""
-        return [average for average, _ in self.pairs]
 
     def begin(self, step: int) -> None:
         """Prepare a step, counted from 1."""
@@ -129,9 +124,8 @@ class StackedWeights:
         """Return ``work(model, *row)`` for every model and its rows of ``args``, ``chunk`` models or all at once."""
         function = _Function(self.template, work)
 
-        def one(tensors: Tensors, *args: Tensor) -> T:
-            result: T = functional_call(function, {f"model.{name}": x for name, x in tensors.items()}, args)
-            return result
+        def one(tensors: Tensors, *args: Tensor) -> Any:
+            return functional_call(function, {f"model.{name}": x for name, x in tensors.items()}, args)
 
         results: T = vmap(one, chunk_size=chunk)(self.tensors, *args)
         return results
