@@ -48,7 +48,7 @@ class TimeGrid:
         last = int(self.multiple * self.resolution)
         return tuple(time if k == self.resolution else time * k / self.resolution for k in range(1, last + 1))
 
-    def best(self, metrics: Sequence[float], losses: Sequence[float], time: float) -> ValidationScore:
+    def best(self, metrics: Sequence[float], losses: Sequence[float], *, time: float) -> ValidationScore:
         """Return the best score on the grid for the terminal time ``time``, as far as patience reaches."""
         scores = [ValidationScore(a, -b, t) for a, b, t in zip(metrics, losses, self.times(time), strict=True)]
         best, since = scores[0], 0
