@@ -31,12 +31,9 @@ SPARSE_BELOW = 0.1  # density below which inputs are multiplied by their non-zer
 
 @dataclass(frozen=True)
 class Problem:
-    """A dataset with its split, inputs, graph and positions, on a device; the graph may come from a file.
+    """A dataset with its split, inputs, graph and positions, on a device; the graph may come from a file."""
 
-    ``config`` is the configuration it was made for, with its files resolved.
-    """
-
-    config: RunConfig
+    config: RunConfig  # that the problem was made for, with its files resolved
     dataset: Dataset
     split: Split
     x: Tensor | SparseMatrix
@@ -81,10 +78,8 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
 def run_config(
     config: RunConfig, *, device: str = "cpu", problem: Problem | None = None, callbacks: Sequence[AnyCallback] = ()
 ) -> tuple[RunResult, Classifier]:
-    """Train one configuration and evaluate it: every choice by validation, the test labels read once.
-
-    A ``problem`` that is given has been loaded from a configuration that was checked.
-    """
+    """Train one configuration and evaluate it: every choice by validation, the test labels read once. A ``problem``
+    that is given has been loaded from a configuration that was checked."""
     if problem is None:
         check_settings(config)
         problem = load_problem(config, device=device)

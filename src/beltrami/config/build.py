@@ -153,11 +153,7 @@ def _check_groups(config: RunConfig) -> None:
             raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
         if need and not present:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
-    if (
-        isinstance(config.model, spec_model.PositionedSpec)
-        and config.position.kind == "none"
-        and config.model.pos != DEFAULT_POS
-    ):
+    if config.position.kind == "none" and getattr(config.model, "pos", DEFAULT_POS) != DEFAULT_POS:
         raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
     if kind in BASELINES:
         _check_baseline(config)
@@ -190,7 +186,4 @@ def _check_flow(config: RunConfig) -> None:
             "`flow.kinetic=0` and `flow.jacobian=0`."
         )
     if flow.kind == "polyakov" and getattr(config.stencil, "strongest", None) is not None:
-        raise ValueError(
-            "`flow.kind=polyakov` needs both directions of every edge, and `stencil.strongest` may drop one: set it to "
-            "null."
-        )
+        raise ValueError("`flow.kind=polyakov` needs edges in both directions: set `stencil.strongest` to null.")
