@@ -57,15 +57,10 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
     if config.stencil.kind == "file":
         edges = load_stencil(Path(config.stencil.path), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
-    dataset, edges = dataset.to(device), edges.to(device)
-    return Problem(
-        config=config,
-        dataset=dataset,
-        split=split.to(device),
-        x=sparse_where_it_pays(x).to(device),
-        edges=_with_similarity(config.stencil, dataset.x, edges),
-        pos=None if pos is None else sparse_where_it_pays(pos).to(device),
-    )
+    dataset, inputs = dataset.to(device), sparse_where_it_pays(x).to(device)
+    edges = _with_similarity(config.stencil, dataset.x, edges.to(device))
+    positions = None if pos is None else sparse_where_it_pays(pos).to(device)
+    return Problem(config, dataset, split.to(device), inputs, edges, positions)
 
 
 def on_split(problem: Problem, config: RunConfig) -> Problem:

@@ -186,4 +186,4 @@ def _check_flow(config: RunConfig) -> None:
             "`flow.kinetic=0` and `flow.jacobian=0`."
         )
     if flow.kind == "polyakov" and getattr(config.stencil, "strongest", None) is not None:
-        raise ValueError("`flow.kind=polyakov` needs edges in both directions: set `stencil.strongest` to null.")
+        raise ValueError("`flow.kind=polyakov` needs edges both ways; `stencil.strongest` may drop one: set null.")

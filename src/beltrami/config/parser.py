@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -110,10 +111,8 @@ def _literal(text: str) -> Any:
     if text.lower() in words:
         return words[text.lower()]
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            pass
     return text
 
 
@@ -203,10 +202,8 @@ def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:
     if len(others) == 1 and get_origin(others[0]) is not None:
         return _value(others[0], value, where)
     for hint in others:
-        try:
+        with suppress(ValueError):
             return _value(hint, value, where)
-        except ValueError:
-            pass
     raise ValueError(f"`{where}` takes {' or '.join(map(_name, hints))}; got {value!r}.")
 
 

@@ -37,9 +37,7 @@ class ExponentialSpec(Spec):
     atol: float
 
 
-class SteppingSpec(Spec):
-    """Base of the schemes that take steps."""
-
+class SteppingSpec(Spec):  # base of the schemes that take steps
     time: float
     max_steps: int = 10_000
     energy_decreasing: bool = False

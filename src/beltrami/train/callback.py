@@ -40,14 +40,12 @@ class Callback(ABC):
 
 
 AnyCallback = Callback | Callable[[Epoch], object]
+NAMES = ("loss", "metric", "val_loss", "time", "best_metric", "best_time")  # of the numbers that are written
 
 
 class JSONLines(Callback):
-    """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins.
-
-    Fields: ``epoch``, ``run``, ``loss``, ``metric``, ``val_loss``, ``time``, ``best_metric``, ``best_time``,
-    ``evaluations``; numbers that are not finite are null.
-    """
+    """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins. Its fields
+    are ``epoch``, ``run``, ``evaluations`` and ``NAMES``; numbers that are not finite are null."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -92,15 +90,8 @@ class TensorBoard(Callback):
 
 def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
     for run, loss, score, best in zip(epoch.runs, epoch.losses, epoch.scores, epoch.best, strict=True):
-        values = {
-            "loss": loss,
-            "metric": score.metric,
-            "val_loss": -score.minus_loss,
-            "time": score.time,
-            "best_metric": best.metric,
-            "best_time": best.time,
-        }
-        yield run, {name: value if math.isfinite(value) else None for name, value in values.items()}
+        values = (loss, score.metric, -score.minus_loss, score.time, best.metric, best.time)
+        yield run, {name: value if math.isfinite(value) else None for name, value in zip(NAMES, values, strict=True)}
 
 
 def _summary_writer() -> Callable[[str], Any]:

@@ -32,19 +32,12 @@ class Fit:
 
     def then(self, other: "Fit") -> "Fit":
         """Return the fit of a later round with the epochs, time and cost of this one added."""
-        return Fit(
-            other.best,
-            self.epochs + other.best_epoch,
-            self.epochs + other.epochs,
-            self.seconds + other.seconds,
-            Stats.total((self.stats, other.stats)),
-        )
+        seconds, stats = self.seconds + other.seconds, Stats.total((self.stats, other.stats))
+        return Fit(other.best, self.epochs + other.best_epoch, self.epochs + other.epochs, seconds, stats)
 
 
 @dataclass
 class _Run:
-    """The state of one run."""
-
     best: ValidationScore = field(default_factory=lambda: ValidationScore(-math.inf, -math.inf, 0.0))
     best_epoch: int = 0
     epochs: int = 0
@@ -54,11 +47,8 @@ class _Run:
 
 
 class Loop:
-    """Trains the runs of a program: an iterator of epochs.
-
-    Each epoch is a gradient step and a validation. A run ends when its validation score has not improved for
-    ``training.patience`` epochs, or when its loss is not finite; the loop ends with the last run.
-    """
+    """Trains the runs of a program: an iterator of epochs, each a gradient step and a validation. A run ends when its
+    validation score has not improved for ``training.patience`` epochs, or when its loss is not finite."""
 
     def __init__(self, program: Program, training: Training) -> None:
         self.program, self.training = program, training

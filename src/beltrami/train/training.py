@@ -70,19 +70,12 @@ class Training:
     cuda_graph: bool | None = None  # whether steps run as a CUDA graph; None for where possible. Values are the same.
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.patience < 1 or self.validate_every < 1:
-            raise ValueError(
-                "Training needs `epochs`, `patience` and `validate_every` at least 1; "
-                f"got {self.epochs}, {self.patience}, {self.validate_every}."
-            )
-        if self.self_training < 0:
-            raise ValueError(
-                f"Training needs `self_training`, a number of nodes, at least 0; got {self.self_training}."
-            )
+        least = {"epochs": 1, "patience": 1, "validate_every": 1, "weight_decay": 0, "attention_decay": 0}
+        for name, bound in {**least, "self_training": 0}.items():
+            if getattr(self, name) < bound:
+                raise ValueError(f"Training needs `{name}` at least {bound}; got {getattr(self, name)}.")
         if not 0 <= self.ema < 1:
             raise ValueError(f"Training needs `ema` at least 0 and below 1; got {self.ema}.")
-        if self.weight_decay < 0 or self.attention_decay < 0:
-            raise ValueError(f"weight decay must be at least 0; got {self.weight_decay} and {self.attention_decay}.")
 
     @property
     def most_epochs(self) -> int:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
@@ -21,16 +23,11 @@ Tensors = dict[str, Tensor]
 
 def save_weights(model: nn.Module, path: Path) -> None:
     """Write the weights of a model as safetensors, the whole file or nothing."""
-    from safetensors.torch import save
-
     write_atomically(path, save({name: tensor.contiguous() for name, tensor in model.state_dict().items()}))
 
 
 def load_weights(model: nn.Module, path: Path, *, device: torch.device | str = "cpu") -> None:
     """Read weights from a safetensors file into a model; a :class:`DataError` says what does not fit."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
     try:
         weights = load(path.read_bytes())
     except FileNotFoundError:
