@@ -273,14 +273,16 @@ def test_weights_that_are_not_finite_are_a_solver_error() -> None:
 
 @pytest.mark.parametrize("name", ["epochs", "patience", "validate_every"])
 def test_training_settings_below_one_are_refused(name: str) -> None:
+    settings: dict[str, Any] = {"epochs": 1, name: 0}
     with pytest.raises(ValueError, match=rf"Training needs `{name}` at least 1; got 0"):
-        replace(Training(1, adam), **{name: 0})
+        Training(optimiser=adam, **settings)
 
 
 @pytest.mark.parametrize("name", ["weight_decay", "attention_decay"])
 def test_negative_decay_is_refused(name: str) -> None:
+    settings: dict[str, Any] = {name: -1.0}
     with pytest.raises(ValueError, match=rf"Training needs `{name}` at least 0; got -1.0"):
-        replace(Training(1, adam), **{name: -1.0})
+        Training(1, adam, **settings)
 
 
 def test_frozen_parameters_are_not_counted() -> None:

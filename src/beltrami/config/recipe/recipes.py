@@ -4,14 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from beltrami.config.parser import override, read_config
-from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES, Recipes
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 
 PLANETOID = "planetoid"
 BLEND_RECIPES: Recipes = {"blend": blend, "blend-knn": blend_knn, "uniform": uniform, "polyakov": polyakov}
-RECIPES: Recipes = {**BLEND_RECIPES, **BASELINE_RECIPES, **ZOO_RECIPES}
+RECIPES: Recipes = {**BLEND_RECIPES, **BASELINE_RECIPES}
 OURS = ("blend", "uniform", "blend-knn")
 ON_DATASETS = {"cora": 93, "citeseer": 235, "pubmed": 253, "coauthor-cs": 19, "computers": 21, "photo": 23}
 TRIED = {(name, dataset): count for name in OURS for dataset, count in ON_DATASETS.items()}
