@@ -88,11 +88,9 @@ def run_config(
 def run_configs(
     configs: Sequence[RunConfig], *, device: str = "cpu", callbacks: Sequence[AnyCallback] = ()
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
-    """As :func:`run_config` for each of the configurations, trained as one program; a run that fails gives its error.
-
-    They are equal up to ``seed`` and ``data.split_seed``. On a GPU memory grows with the number of runs.
-    """
-    if not configs or any(_without_seeds(config) != _without_seeds(configs[0]) for config in configs):
+    """As :func:`run_config` for configurations that are equal up to ``seed`` and ``data.split_seed``, trained as one
+    program; a run that fails gives its error. On a GPU memory grows with the number of runs."""
+    if len({replace(config, seed=0, data=replace(config.data, split_seed=0)) for config in configs}) != 1:
         raise ValueError("run_configs needs configurations that differ by `seed` and `data.split_seed` alone.")
     check_settings(configs[0])
     first = load_problem(configs[0], device=device)
@@ -107,10 +105,6 @@ def run_configs(
         fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
         for config, problem, model, fit in zip(configs, problems, models, found, strict=True)
     ]
-
-
-def _without_seeds(config: RunConfig) -> RunConfig:
-    return replace(config, seed=0, data=replace(config.data, split_seed=0))
 
 
 def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: train.Fit) -> RunResult:

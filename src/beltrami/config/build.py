@@ -16,7 +16,7 @@ from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, baseline, zoo
-from beltrami.model.baseline import Architecture, Baseline
+from beltrami.model.baseline import Architecture
 from beltrami.position import Encoding, Progress
 from beltrami.train import Consistency, TimeGrid, Training, seeded
 
@@ -48,8 +48,24 @@ def build_encoding(spec: PositionSpec, *, progress: Progress | None = None) -> E
 
 def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
     """Return BLEND, a network of Table 1 or a baseline for inputs of these widths; ``positions`` 0 for none."""
-    build = build_baseline if config.model.kind in BASELINES else build_model
-    return build(config, features=features, positions=positions, num_classes=num_classes)
+    spec: Any = config.model
+    if spec.kind not in BASELINES:
+        return build_model(config, features=features, positions=positions, num_classes=num_classes)
+    own = _own_settings(config, spec_model.BaselineSpec)
+    if spec.kind in CONTINUOUS:
+        own |= {"scheme": build_scheme(config.scheme), "time": terminal_time(config.scheme)}
+    frame = Architecture(
+        features,
+        num_classes,
+        positions=positions,
+        width=spec.width,
+        depth=getattr(spec, "depth", 1),
+        input_dropout=spec.input_dropout,
+        dropout=spec.dropout,
+        stencil=build_stencil(config.stencil, Joint(1, 1)),
+    )
+    function: Callable[..., Classifier] = getattr(baseline, spec.kind.replace("-", "_"))
+    return function(frame, **own)
 
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
@@ -78,26 +94,6 @@ def build_network(config: RunConfig, joint: Joint) -> Evolution:
     channels = joint if isinstance(config.model, spec_model.PositionedSpec) else joint.channels
     function: Callable[..., Evolution] = getattr(zoo, kind.removesuffix("-flow"))
     return function(channels, layers=int(time), scheme=build_scheme(config.scheme), **own)
-
-
-def build_baseline(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Baseline:
-    """Return the baseline for inputs of these widths; ``positions`` 0 for none."""
-    spec: Any = config.model
-    own = _own_settings(config, spec_model.BaselineSpec)
-    if spec.kind in CONTINUOUS:
-        own |= {"scheme": build_scheme(config.scheme), "time": terminal_time(config.scheme)}
-    frame = Architecture(
-        features,
-        num_classes,
-        positions=positions,
-        width=spec.width,
-        depth=getattr(spec, "depth", 1),
-        input_dropout=spec.input_dropout,
-        dropout=spec.dropout,
-        stencil=build_stencil(config.stencil, Joint(1, 1)),
-    )
-    function: Callable[..., Baseline] = getattr(baseline, spec.kind.replace("-", "_"))
-    return function(frame, **own)
 
 
 def _own_settings(config: RunConfig, base: Any) -> dict[str, Any]:

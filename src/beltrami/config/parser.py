@@ -19,17 +19,14 @@ T = TypeVar("T")
 Tree = dict[str, Any]
 
 
-def parse(kind: type[T], values: Any, *, where: str = "") -> T:
-    """Return the dataclass ``kind`` from nested mappings, as JSON gives them.
-
-    An unknown name, a missing value or a value of another type is refused with its dotted name, which begins with
-    ``where``. The version in ``schema``, if there is one, must be today's.
-    """
-    if isinstance(values, Mapping) and values.get("schema", SCHEMA) != SCHEMA:
-        raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
+def parse(kind: type[T], values: Any) -> T:
+    """Return the dataclass ``kind`` from nested mappings, as JSON gives them. An unknown name, a missing value or a
+    value of another type is refused with its dotted name. The version in ``schema``, if any, must be today's."""
     if isinstance(values, Mapping):
+        if values.get("schema", SCHEMA) != SCHEMA:
+            raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
         values = {name: value for name, value in values.items() if name != "schema"}
-    found: T = _value(kind, values, where)
+    found: T = _value(kind, values, "")
     return found
 
 
@@ -52,12 +49,9 @@ def read_config(path: Path) -> RunConfig:
 
 
 def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> RunConfig:
-    """Return the configuration with all ``dotted.name=value`` applied together.
-
-    Kinds are set first. Where a kind changes, fields of the same name keep their values, and other fields take their
-    defaults; one without a default must be given. ``skip_inapplicable``: leave out settings that the chosen kinds do
-    not have, instead of refusing them.
-    """
+    """Return the configuration with all ``dotted.name=value`` applied together, kinds first. Where a kind changes,
+    fields of the same name keep their values, and other fields take their defaults; one without a default must be
+    given. ``skip_inapplicable``: leave out settings that the chosen kinds do not have, instead of refusing them."""
     tree, changes = asdict(config), [_assignment(text) for text in assignments]
     for path, value in sorted(changes, key=lambda change: len(change[0]) if change[0][-1] == "kind" else math.inf):
         try:

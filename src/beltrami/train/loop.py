@@ -19,13 +19,10 @@ ADVICE = "try a smaller learning rate or a shorter time."
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of training; the model itself holds the weights of the best epoch.
-
-    With self-training, epochs are counted through both rounds.
-    """
+    """The result of training; the model itself holds the weights of the best epoch."""
 
     best: ValidationScore  # at the terminal time to use
-    best_epoch: int
+    best_epoch: int  # with self-training, epochs are counted through both rounds
     epochs: int  # that were trained
     seconds: float  # wall time; of runs trained together, the share of one
     stats: Stats  # what the solves cost

@@ -54,10 +54,8 @@ class Program(ABC):
 
 
 class LossStep:
-    """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation.
-
-    ``y`` (n, ...): targets of all nodes; ``train`` (n,): mask of the training nodes.
-    """
+    """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation;
+    ``y`` (n, ...): targets of all nodes, ``train`` (n,): mask of the training nodes."""
 
     def __init__(
         self, model: Classifier, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency, task: Task

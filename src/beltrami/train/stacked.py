@@ -46,10 +46,8 @@ class _Targets(NamedTuple):
 
 
 class StackedProgram(Program):
-    """The program of many models of one architecture, each with its own targets and split.
-
-    Arguments as for :func:`~beltrami.train.fit_many`. The models themselves change in ``restore_best`` alone.
-    """
+    """The program of many models of one architecture, each with its own targets and split; arguments as for
+    :func:`~beltrami.train.fit_many`. The models themselves change in ``restore_best`` alone."""
 
     def __init__(
         self,

@@ -33,10 +33,8 @@ class Task(ABC):
 
     @abstractmethod
     def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
-        """Return the number by which validation chooses, (...,); higher is better.
-
-        ``counted``: a mask (n,) of the nodes that count; None for all of them.
-        """
+        """Return the number by which validation chooses, (...,); higher is better. ``counted``: a mask (n,) of the
+        nodes that count; None for all of them."""
 
     @abstractmethod
     def prediction(self, outputs: Tensor) -> Tensor:

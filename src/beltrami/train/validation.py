@@ -88,9 +88,7 @@ def predict(model: Classifier, inputs: Inputs, *, time: float) -> Tensor:
 
 
 def read_test(outputs: Tensor, y: Tensor, split: Split, *, task: Task | None = None) -> float:
-    """Return the metric on the test nodes, by default the accuracy; 0 without test nodes.
-
-    No other function reads their targets: call it once, after every choice is made.
-    """
+    """Return the metric on the test nodes, by default the accuracy; 0 without test nodes. No other function reads their
+    targets: call it once, after every choice is made."""
     task = Classification(outputs.shape[-1]) if task is None else task
     return float(task.metric(outputs[split.test], y[split.test])) if bool(split.test.any()) else 0.0

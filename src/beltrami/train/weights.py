@@ -74,13 +74,10 @@ def tensors_of(model: nn.Module) -> Tensors:
 
 @dataclass(frozen=True, eq=False)
 class StackedWeights:
-    """Parameters and buffers of models of one architecture by name, each with the models along its first dimension.
-
-    ``template`` is a model whose code is run on every row.
-    """
+    """Parameters and buffers of models of one architecture by name, each with the models along its first dimension."""
 
     tensors: Tensors
-    template: Classifier
+    template: Classifier  # whose code is run on every row
 
     @staticmethod
     def of(models: Sequence[Classifier]) -> "StackedWeights":
