@@ -4,7 +4,6 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -67,11 +66,14 @@ class JSONLines(Callback):
 
 
 class TensorBoard(Callback):
-    """Writes scalars for TensorBoard, by ``tensorboard`` or ``tensorboardX``; each run has a folder ``run-<index>``."""
+    """Writes scalars for TensorBoard, by tensorboardX; each run has a folder ``run-<index>``."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self._make_writer = _summary_writer()
+        try:
+            self._make_writer: Callable[[str], Any] = import_module("tensorboardX").SummaryWriter
+        except ImportError:
+            raise ImportError("TensorBoard logs need tensorboardX: run `pip install beltrami[log]`.") from None
         self._writers: dict[int, Any] = {}
 
     def on_epoch(self, epoch: Epoch) -> None:
@@ -92,11 +94,3 @@ def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
     for run, loss, score, best in zip(epoch.runs, epoch.losses, epoch.scores, epoch.best, strict=True):
         values = (loss, score.metric, -score.minus_loss, score.time, best.metric, best.time)
         yield run, {name: value if math.isfinite(value) else None for name, value in zip(NAMES, values, strict=True)}
-
-
-def _summary_writer() -> Callable[[str], Any]:
-    for module in ("torch.utils.tensorboard", "tensorboardX"):
-        with suppress(ImportError):
-            writer: Callable[[str], Any] = import_module(module).SummaryWriter
-            return writer
-    raise ImportError("TensorBoard logs need the package tensorboard: run `pip install tensorboard`.")

@@ -11,8 +11,7 @@ from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
-from beltrami.train.program import SingleProgram
-from beltrami.train.stacked import StackedProgram
+from beltrami.train.program import SingleProgram, StackedProgram
 from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
 from beltrami.train.validation import predict

@@ -2,17 +2,18 @@
 
 import math
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from beltrami.errors import SolverError
 from beltrami.scheme import Stats
 from beltrami.train.callback import Epoch
-from beltrami.train.program import Program
 from beltrami.train.training import Training
-from beltrami.train.validation import AT_END, ValidationScore
+from beltrami.train.validation import AT_END, TimeGrid, ValidationScore
 
 ADVICE = "try a smaller learning rate or a shorter time."
 
@@ -41,6 +42,42 @@ class _Run:
     stats: Stats = field(default_factory=Stats)
     error: SolverError | None = None
     going: bool = True
+
+
+class Program(ABC):
+    """The computations of an epoch for some runs, each of which is a row of the program."""
+
+    runs: list[int]  # the index of the run in each row
+    stats: Stats  # what the last step cost each row
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Iterable[Tensor]:
+        """The parameters that are trained."""
+
+    @abstractmethod
+    def step(self, epoch: int) -> list[float]:
+        """Take the gradient step of an epoch, counted from 1, and return the loss of each row before it."""
+
+    @abstractmethod
+    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
+        """Return the best score of each row over the time grid of the training, or over ``AT_END``."""
+
+    @abstractmethod
+    def keep_best(self, rows: list[int]) -> None:
+        """Keep the current weights of these rows as the best of their runs."""
+
+    @abstractmethod
+    def drop_all_but(self, rows: list[int]) -> None:
+        """Allow the program to stop computing the other rows; ``runs`` says which ones remain."""
+
+    @abstractmethod
+    def restore_best(self) -> None:
+        """Give the model of every run its best weights."""
+
+    @abstractmethod
+    def validate_best(self) -> list[ValidationScore]:
+        """Return the best score of every run over the time grid, at its best weights."""
 
 
 class Loop:
