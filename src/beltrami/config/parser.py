@@ -97,17 +97,13 @@ def _assignment(text: str) -> tuple[tuple[str, ...], Any]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name:
         raise ValueError(f"`--set` takes name=value, such as scheme.time=4; got {text!r}.")
-    return tuple(name.split(".")), _literal(value)
-
-
-def _literal(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in words:
-        return words[text.lower()]
+    path, words = tuple(name.split(".")), {"true": True, "false": False, "none": None, "null": None}
+    if value.lower() in words:
+        return path, words[value.lower()]
     for kind in (int, float):
         with suppress(ValueError):
-            return kind(text)
-    return text
+            return path, kind(value)
+    return path, value
 
 
 def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...]) -> None:

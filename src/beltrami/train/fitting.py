@@ -136,12 +136,9 @@ def fit(
 ) -> Fit:
     """Train in place by full-batch gradient steps, on the targets of the training nodes alone.
 
-    Args:
-        model: holds the weights of the best epoch afterwards; it has prepared the ``inputs``.
-        y: targets, (n, ...); test nodes may have any.
-        split: training nodes, and validation nodes that choose epoch and terminal time.
-        task: kind of the targets; None for classes, as many as the model has outputs.
-        callbacks: told of every epoch.
+    The validation nodes of ``split`` choose epoch and terminal time, and ``model``, which has prepared the ``inputs``,
+    holds the weights of the best epoch afterwards. ``y`` (n, ...): targets; test nodes may have any. ``task``: their
+    kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch.
     """
     return _followed(start_fit(model, inputs, y, split, training, task), callbacks).result
 
