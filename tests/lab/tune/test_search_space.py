@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override, setting_names
-from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO
 from beltrami.config.recipe.blend import BLEND
 from beltrami.errors import UnknownName
 from beltrami.lab.tune.search_space import (
@@ -25,7 +25,7 @@ from beltrami.lab.tune.search_space import (
 
 GRID = [k / 4000 for k in range(4000)]
 DISTRIBUTIONS: list[Distribution] = [Uniform(0.2, 0.8), LogUniform(1e-4, 0.3), Choice("a", "b", True, 8)]
-TUNABLE = [name for name in RECIPES if name not in ZOO_RECIPES]
+TUNABLE = [name for name in RECIPES if name not in ZOO]
 
 
 def contains(drawn: Distribution, value: Any) -> bool:
