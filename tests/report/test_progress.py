@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from study_records import a_record
 
-from beltrami.lab.study import Record
-from beltrami.lab.tune import TrialProgress, search_for
+from beltrami.lab.study.record import Record
+from beltrami.lab.tune.search import search_for
+from beltrami.lab.tune.trial import TrialProgress
 from beltrami.report.progress import RunCounter, counting, display, training
 from beltrami.report.study_terminal import describe_run, describe_trial, print_search
 from beltrami.train import Epoch, ValidationScore

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from beltrami.lab.study import Record
+from beltrami.lab.study.record import Record
 from beltrami.train import Epoch
 
 

@@ -5,7 +5,10 @@ from functools import reduce
 from pathlib import Path
 
 from beltrami.config.recipe.recipes import TRIED
-from beltrami.lab.study import STUDIES, Record, Study, Table, latest, tabulate
+from beltrami.lab.study.planning import Study
+from beltrami.lab.study.record import Record, latest
+from beltrami.lab.study.studies import STUDIES
+from beltrami.lab.study.summary import Table, tabulate
 from beltrami.report.study_plot import Plot, plots
 from beltrami.report.study_terminal import cell_texts, comparison_text, comparison_title, failures
 

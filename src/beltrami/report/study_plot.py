@@ -11,7 +11,8 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from beltrami.data import CATALOGUE
-from beltrami.lab.study import Record, Table, latest
+from beltrami.lab.study.record import Record, latest
+from beltrami.lab.study.summary import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

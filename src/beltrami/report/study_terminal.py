@@ -1,6 +1,7 @@
 """Studies and searches in a terminal, and the texts that the page shares."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import truediv
 from pathlib import Path
 
 from rich.console import Console
@@ -8,8 +9,10 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from beltrami.config import RunConfig
-from beltrami.lab.study import Cell, Comparison, Record, Sample, Study, Table, latest, ratio
-from beltrami.lab.tune import Search, ranking
+from beltrami.lab.study.planning import Comparison, Study
+from beltrami.lab.study.record import Record, latest
+from beltrami.lab.study.summary import Cell, Sample, Table
+from beltrami.lab.tune.search import Search, ranking
 from beltrami.lab.tune.search_space import value_of
 
 CELL, GAP = 27, 3  # characters of a column, and between two
@@ -35,14 +38,14 @@ def cell_texts(cell: Cell | None, digits: int) -> list[str]:
 
 def comparison_text(sample: Sample, comparison: Comparison, digits: int) -> str:
     """Return a difference with its sign, or a ratio, with its interval and the number of splits or seeds."""
-    digits = 2 if comparison.compare is ratio else digits
-    mean = f"{sample.mean:,.2f}x" if comparison.compare is ratio else f"{sample.mean:+,.{digits}f}"
+    digits = 2 if comparison.compare is truediv else digits
+    mean = f"{sample.mean:,.2f}x" if comparison.compare is truediv else f"{sample.mean:+,.{digits}f}"
     interval = "" if sample.half is None else f" {_interval(sample, digits)}"
     return f"{mean}{interval}, n = {sample.count}"
 
 
 def comparison_title(comparison: Comparison) -> str:
-    return f"{comparison.one} {'/' if comparison.compare is ratio else '-'} {comparison.other}"
+    return f"{comparison.one} {'/' if comparison.compare is truediv else '-'} {comparison.other}"
 
 
 def failures(table: Table) -> str:

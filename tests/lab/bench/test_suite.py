@@ -17,11 +17,10 @@ from beltrami.config.build_evolution import terminal_time
 from beltrami.data import CATALOGUE, Facts
 from beltrami.graph import aggregate
 from beltrami.graph.ops import use
-from beltrami.lab.bench import SIZES, SUITES, BenchReport, run_suite
 from beltrami.lab.bench.gat import PyGGAT, gat_step, make_gat
-from beltrami.lab.bench.measure import BACKENDS, Timer, copy_bandwidth
-from beltrami.lab.bench.problem import BenchProblem, generated, timed_config
-from beltrami.lab.bench.suite import variants
+from beltrami.lab.bench.measure import BACKENDS, BenchReport, Timer, copy_bandwidth
+from beltrami.lab.bench.problem import SIZES, BenchProblem, generated, timed_config
+from beltrami.lab.bench.suite import SUITES, run_suite, variants
 from beltrami.model import BLEND
 
 TINY = replace(CATALOGUE["cora"], nodes=200, edges=400, features=50)

@@ -13,8 +13,10 @@ from study_records import Seen
 from beltrami.config import RunConfig, override
 from beltrami.errors import DataError, SolverError
 from beltrami.lab.executor import Local, Processes
-from beltrami.lab.study import STUDIES, PlannedRun, Record, RecordLog, pending, plan, reuse, run_study
-from beltrami.lab.study.runner import Batch, BatchQueue, BatchWorker, batch_size, local_executor
+from beltrami.lab.study.planning import PlannedRun, plan
+from beltrami.lab.study.record import Record, RecordLog
+from beltrami.lab.study.runner import BatchWorker, batch_size, local_executor, pending, reuse, run_study
+from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Count, Follow, Outcome, Time, Train, Work
 from beltrami.lab.worker import Died, Finished, OnEpoch
 from beltrami.run import Problem, load_problem
@@ -53,6 +55,17 @@ class DyingExecutor(Local):
         batch = self._running[0]
         if len(batch.runs) > 1 or batch.runs[0].config.seed == 1:
             return self._running.pop(), Died()
+        return super().wait(*given)
+
+
+class LastFirst(Local):
+    """Has two jobs at once, and ends the one first that was submitted last."""
+
+    def capacity(self) -> int:
+        return 2
+
+    def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
+        self._running.reverse()
         return super().wait(*given)
 
 
@@ -227,15 +240,13 @@ def test_a_problem_is_loaded_once_for_all_seeds(fails: bool, tmp_path: Path) -> 
     assert [record.error for record in records] == [("OSError: disk full" if fails else None)] * 6
 
 
-def test_a_batch_that_fails_late_does_not_make_batches_larger_again() -> None:
-    queue = BatchQueue(2)
-    queue.runs = runs_on_digits(5)
-    early, late = queue.take(), queue.take()
-    assert queue.put_back(early, 1)
-    assert not queue.put_back(late, 1)
-    assert [run.config.data.split_seed for run in queue.runs] == [2, 3, 0, 1, 4]
-    assert [(len(batch.runs), batch.together) for batch in (early, late)] == [(2, True)] * 2
-    assert queue.take() == Batch((late.runs[0],), together=False)
+def test_a_batch_that_fails_late_does_not_make_batches_larger_again(tmp_path: Path) -> None:
+    seen, records = made(FailingWork(room=1), runs_on_digits(8), tmp_path, size=4, executor=LastFirst)
+    assert [note.partition(": ")[2] for note in seen.notes] == [
+        f"{n} runs together are too many for the memory: half as many" for n in (4, 2)
+    ]
+    assert sorted(record.split_seed for record in records) == list(range(8))
+    assert [record.extra for record in records] == [{"alone": 1}] * 8
 
 
 def found(run: PlannedRun, accuracy: float | None) -> Record:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from operator import truediv
 from statistics import stdev
 
 import numpy as np
@@ -10,9 +11,11 @@ from scipy import stats
 from study_records import a_record
 
 from beltrami.errors import DataError
-from beltrami.lab.study import STUDIES, Comparison, Record, Sample, ratio, tabulate
 from beltrami.lab.study.paper_tables import Figure
-from beltrami.lab.study.summary import compare, independent_values, quantile
+from beltrami.lab.study.planning import Comparison
+from beltrami.lab.study.record import Record
+from beltrami.lab.study.studies import STUDIES
+from beltrami.lab.study.summary import Sample, compare, independent_values, quantile, tabulate
 
 RANDOM = STUDIES["random"]
 VALUES = [83.1, 84.0, 82.5, 85.2, 83.9, 84.4, 81.8]
@@ -136,5 +139,5 @@ def test_only_runs_that_both_methods_have_are_compared() -> None:
 
 def test_ratios_are_compared_and_methods_without_common_runs_are_not() -> None:
     records = [a_record("blend", 80.0), a_record("gat", 40.0)]
-    assert compare(Comparison("blend", "gat", ratio), records, "test_accuracy") == Sample(1, 2.0, None)
+    assert compare(Comparison("blend", "gat", truediv), records, "test_accuracy") == Sample(1, 2.0, None)
     assert compare(Comparison("blend", "gcn"), records, "test_accuracy") is None

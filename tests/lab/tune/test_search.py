@@ -9,9 +9,10 @@ from beltrami.config import load_recipe, override
 from beltrami.config.build_evolution import terminal_time
 from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
-from beltrami.lab.study import Record, RecordLog
 from beltrami.lab.study.planning import Sampling
-from beltrami.lab.tune import Search, TrialProgress, ranking, search_for
+from beltrami.lab.study.record import Record, RecordLog
+from beltrami.lab.tune.search import Search, ranking, search_for
+from beltrami.lab.tune.trial import TrialProgress
 
 SEARCH = search_for("digits", "blend", splits=2, settings=["train.epochs=30"])
 

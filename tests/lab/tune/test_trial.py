@@ -14,8 +14,7 @@ from beltrami.config import RunConfig, load_recipe, override
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.lab.study.planning import Sampling
-from beltrami.lab.tune import TrialProgress, train_trial
-from beltrami.lab.tune.trial import HIDDEN, without_test_labels
+from beltrami.lab.tune.trial import HIDDEN, TrialProgress, train_trial, without_test_labels
 from beltrami.run import Problem, run_config
 from beltrami.train import Epoch, ValidationScore
 

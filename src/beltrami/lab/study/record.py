@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
+from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.errors import DataError
 
@@ -86,6 +87,12 @@ class Record:
         return parse(Record, _from_first_release(values) if schema == 1 else values)
 
 
+def record_of(study: str, method: str, config: RunConfig) -> Record:
+    """Return the record of a run that has neither a result nor an error."""
+    data, keys = (config.dataset, config.data.split_seed, config.seed), (key_of(config), setup_of(config))
+    return Record(study, method, *data, *keys, departures(config), search_count(config))
+
+
 def _from_first_release(values: dict[str, Any]) -> dict[str, Any]:
     """Convert a record of the first release: two fields had other names, and settings and digests another form."""
     names = {"row": "method", "also": "extra"}
@@ -110,19 +117,30 @@ class RecordLog:
     """
 
     def __init__(self, path: Path, *, resume: bool) -> None:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = FileIO(path, "a+")
         try:
-            _lock(self._file, path)
+            flock(self._file.fileno(), LOCK_EX | LOCK_NB)
             if not resume and os.fstat(self._file.fileno()).st_size:
                 raise ValueError(
                     f"the results file {path} is not empty: go on with it by `--resume`, or name another folder with "
                     "`--out`."
                 )
             self.records: list[Record] = read_records(path)
-            _drop_incomplete_line(self._file)
-            _sync_folder(path.parent)
+            self._file.seek(0)
+            self._file.truncate(self._file.read().rfind(b"\n") + 1)  # drops an incomplete line
+            os.fsync(self._file.fileno())
+            folder = os.open(path.parent, os.O_RDONLY)
+            os.fsync(folder)  # puts the name of a new file on the disk too
+            os.close(folder)
+        except BlockingIOError:
+            self._file.close()
+            raise DataError(
+                f"another process is writing to {path}: wait for it, or name another folder with `--out`."
+            ) from None
         except BaseException:
             self._file.close()
             raise
@@ -167,32 +185,3 @@ def read_records(path: Path) -> list[Record]:
 def read_folder(folder: Path) -> dict[str, Sequence[Record]]:
     """Read the records of every study in a folder, by the study's name."""
     return {path.stem: read_records(path) for path in sorted(folder.glob("*.jsonl"))}
-
-
-def _drop_incomplete_line(file: FileIO) -> None:
-    file.seek(0)
-    content = file.read()
-    kept = content.rfind(b"\n") + 1
-    if kept < len(content):
-        file.truncate(kept)
-        os.fsync(file.fileno())
-
-
-def _lock(file: FileIO, path: Path) -> None:
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
-    try:
-        flock(file.fileno(), LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        raise DataError(
-            f"another process is writing to {path}: wait for it, or name another folder with `--out`."
-        ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the name of a new file on the disk too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import torch
 
+from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError, in_words
 from beltrami.lab.executor import Executor, Local, Processes
 from beltrami.lab.study.planning import PlannedRun, Study, check_setups
@@ -45,10 +46,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a batch of several runs failed as a whole; ``memory``: whether smaller batches may succeed."""
+    """Why a batch of several runs failed as a whole, and the size of the batches to try next."""
 
     why: str
-    memory: bool
+    size: int
 
 
 class BatchWorker:
@@ -63,7 +64,7 @@ class BatchWorker:
         self._problem: Problem | str = ""
 
     def run(self, job: Batch, on_epoch: OnEpoch) -> Generator[Finished, None, None]:
-        found = self._run_together(job, on_epoch) if job.together else [self._run_alone(job.runs[0], on_epoch)]
+        found = self._run_together(job, on_epoch) if job.together else [self._run_alone(job.runs[0].config, on_epoch)]
         yield Finished(found, clean=not isinstance(found, Failed) and all(isinstance(each, Outcome) for each in found))
 
     def _run_together(self, batch: Batch, on_epoch: OnEpoch) -> list[Outcome | str] | Failed:
@@ -72,53 +73,25 @@ class BatchWorker:
         try:
             found = self.work.many(configs, device=self.device, on_epoch=on_epoch)
         except (torch.OutOfMemoryError, MemoryError):
-            return Failed("are too many for the memory", memory=True)
+            return _halved(batch, "are too many for the memory")
         except DataError as error:
             return [in_words(error)] * len(configs)
         except Exception as error:
-            return Failed(in_words(error), memory=False)
+            return Failed(f"one by one, since runs together fail ({in_words(error)})", size=1)
         return [each if isinstance(each, Outcome) else in_words(each) for each in found]
 
-    def _run_alone(self, run: PlannedRun, on_epoch: OnEpoch) -> Outcome | str:
+    def _run_alone(self, config: RunConfig, on_epoch: OnEpoch) -> Outcome | str:
+        setup = setup_of(config)
         try:
-            problem = self._load(run)
-            if isinstance(problem, str):
-                return problem
-            return self.work.one(run.config, on_split(problem, run.config), on_epoch=on_epoch)
+            if setup != self._setup:
+                self._setup, self._problem = setup, ""  # two problems may not fit into memory
+                self._problem = self.work.load_problem(config, device=self.device)
+            if isinstance(self._problem, str):
+                return self._problem
+            return self.work.one(config, on_split(self._problem, config), on_epoch=on_epoch)
         except Exception as error:
+            self._problem = self._problem or in_words(error)  # a failure to load is not repeated for every seed
             return in_words(error)
-
-    def _load(self, run: PlannedRun) -> Problem | str:
-        """Return the problem of a run, or the error of loading it: a failure is not repeated for every seed."""
-        setup = setup_of(run.config)
-        if setup != self._setup:
-            self._setup, self._problem = setup, ""  # two problems may not fit into memory
-            try:
-                self._problem = self.work.load_problem(run.config, device=self.device)
-            except Exception as error:
-                self._problem = in_words(error)
-        return self._problem
-
-
-class BatchQueue:
-    """The runs of one dataset and method that are still to be started, in batches of at most ``size``."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.runs: list[PlannedRun] = []
-
-    def take(self) -> Batch:
-        """Remove and return the next batch."""
-        batch = Batch(tuple(self.runs[: self.size]), together=self.size > 1)
-        self.runs = self.runs[self.size :]
-        return batch
-
-    def put_back(self, batch: Batch, size: int) -> bool:
-        """Put the runs of a batch first, for batches of at most ``size``; return whether batches became smaller."""
-        self.runs = [*batch.runs, *self.runs]
-        smaller = size < self.size
-        self.size = min(size, self.size)
-        return smaller
 
 
 def batch_size(work: Work, *, device: str, together: int | None) -> int:
@@ -165,9 +138,10 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
     A batch that is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor
     is inside its block and has a :class:`BatchWorker`.
     """
-    queues: dict[tuple[str, str], BatchQueue] = {}
+    waiting: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
-        queues.setdefault(run.group, BatchQueue(batch_size)).runs.append(run)
+        waiting.setdefault(run.group, []).append(run)
+    sizes = dict.fromkeys(waiting, batch_size)
     running: list[Batch] = []
 
     def show(state: str = "") -> None:
@@ -176,8 +150,9 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
         watch.status(f"{running[-1]}{state}{others}")
 
     while True:
-        while executor.has_room and (queue := next((queue for queue in queues.values() if queue.runs), None)):
-            running.append(queue.take())
+        while executor.has_room and (group := next((group for group, left in waiting.items() if left), None)):
+            running.append(Batch(tuple(waiting[group][: sizes[group]]), together=sizes[group] > 1))
+            del waiting[group][: sizes[group]]
             executor.submit(running[-1])
             show()
         if not executor.busy:
@@ -187,22 +162,22 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
         if isinstance(outcome, Finished):
             found = outcome.value
         elif batch.together:
-            found = Failed("ended their process", memory=True)
+            found = _halved(batch, "ended their process")
         else:
             found = ["the run's process died: the machine may be short of memory"]
         if isinstance(found, Failed):
-            _retry(batch, found, queues[batch.runs[0].group], watch)
-        else:
-            for run, each in zip(batch.runs, found, strict=True):
-                record = run.record(each)
-                log.append(record)
-                watch.end(record)
+            group = batch.runs[0].group
+            waiting[group] = [*batch.runs, *waiting[group]]
+            if found.size < sizes[group]:  # else batches have become smaller while this one ran
+                sizes[group] = found.size
+                watch.note(f"{batch}: {found.why}")
+            continue
+        for run, each in zip(batch.runs, found, strict=True):
+            record = run.record(each)
+            log.append(record)
+            watch.end(record)
 
 
-def _retry(batch: Batch, failed: Failed, queue: BatchQueue, watch: Watch) -> None:
+def _halved(batch: Batch, why: str) -> Failed:
     count = len(batch.runs)
-    if queue.put_back(batch, (count + 1) // 2 if failed.memory else 1):
-        if failed.memory:
-            watch.note(f"{batch}: {count} runs together {failed.why}: half as many")
-        else:
-            watch.note(f"{batch}: one by one, since runs together fail ({failed.why})")
+    return Failed(f"{count} runs together {why}: half as many", size=(count + 1) // 2)
