@@ -14,8 +14,7 @@ from beltrami.lab.study.planning import Comparison
 from beltrami.lab.study.record import Record, read_folder
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.summary import Sample, tabulate
-from beltrami.report.study_page import figures, results_page, write_page
-from beltrami.report.study_plot import plots
+from beltrami.report.study_page import figures, plots, results_page, write_page
 from beltrami.report.study_terminal import comparison_text, print_studies, print_tables
 
 ROOT = Path(__file__).parents[2]

@@ -82,7 +82,7 @@ def train(
     """
     from beltrami.config import check_settings, load_recipe, override
     from beltrami.config.build import build_training
-    from beltrami.report.progress import display, training
+    from beltrami.report.progress import display, epoch_callback
     from beltrami.report.terminal import print_run
     from beltrami.run import load_problem, run_config, save_run
     from beltrami.train import Callback
@@ -96,7 +96,9 @@ def train(
     with display() as shown:
         problem = load_problem(config, device=where, progress=shown.update)
     logs: list[Callback] = [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in log or []]
-    with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as show:
+    epochs, title = build_training(config.train).most_epochs, f"{config.dataset} / {config.recipe}"
+    with display() as shown:
+        show = epoch_callback(shown, epochs, title=title)
         result, model = run_config(problem.config, problem=problem, callbacks=[show, *logs])
     save_run(folder, problem.config, result, model)
     spreading = None
@@ -181,7 +183,7 @@ def bench(
         check_file(out)
     command = " ".join(("beltrami", *sys.argv[1:]))
     report = run_suite(suite, device=check_device(device), sizes=size or SIZES, command=command)
-    print_measurements(report.rows, report.columns, title=f"{report.suite} on {report.device}")
+    print_measurements(report.rows, title=f"{report.suite} on {report.device}")
     if out is not None:
         write_atomically(out, report.to_json().encode())
 

@@ -69,7 +69,7 @@ def study(
     from beltrami.lab.study.runner import pending, reuse, run_study
     from beltrami.lab.study.studies import STUDIES
     from beltrami.lab.study.summary import tabulate
-    from beltrami.report.progress import counting, display
+    from beltrami.report.progress import RunCounter, display
     from beltrami.report.study_terminal import describe_run, print_studies, print_tables
 
     if name is None:
@@ -103,7 +103,8 @@ def study(
             with display() as shown:
                 for dataset in dict.fromkeys(run.config.dataset for run in todo):
                     load(dataset, progress=shown.update)  # missing files are an error now, not after hours
-            with _resumable(done), executor, counting(len(todo), title=name, describe=describe_run) as watch:
+            with _resumable(done), executor, display() as shown:
+                watch = RunCounter(shown, len(todo), name, describe_run)
                 run_study(executor, todo, log, batch_size=size, watch=watch)
         print_tables(tabulate(chosen, log.records), path=path)
 
@@ -165,7 +166,7 @@ def tune(
     from beltrami.lab.study.record import RecordLog, latest
     from beltrami.lab.tune.scheduler import TrialWorker, run_search
     from beltrami.lab.tune.search import search_for
-    from beltrami.report.progress import counting, display
+    from beltrami.report.progress import RunCounter, display
     from beltrami.report.study_terminal import describe_trial, print_search
     from beltrami.run import load_problem
     from beltrami.train import write_atomically
@@ -177,7 +178,6 @@ def tune(
     worker, cpus, gpus = TrialWorker(search, device), cpus_per_trial, gpus_per_trial
     executor = ray_executor("beltrami tune", worker, "trial", device=device, cpus=cpus, gpus=gpus, address=address)
     check_folder(folder)
-    title = f"{dataset} / {search.base.recipe}"
 
     def done() -> str:
         log.reread()
@@ -188,7 +188,8 @@ def tune(
         if todo:
             with display() as shown:
                 load_problem(search.base, progress=shown.update)  # missing files are an error now; caches positions
-            with _resumable(done), executor, counting(len(todo), title=title, describe=describe_trial) as watch:
+            with _resumable(done), executor, display() as shown:
+                watch = RunCounter(shown, len(todo), f"{dataset} / {search.base.recipe}", describe_trial)
                 run_search(executor, search, todo, log, watch=watch)
         best = search.best(log.records)
         if best is None:

@@ -9,17 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import AbstractContextManager, ExitStack, closing
 from typing import Any
 
-from beltrami.lab.worker import (
-    Died,
-    Finished,
-    JobReport,
-    Message,
-    OnEpoch,
-    Worker,
-    call_worker,
-    data_folders,
-    start_worker,
-)
+from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch, Worker, call_worker, data_folders, start_worker
 
 OnReport = Callable[[Any, Any], bool]
 """Called with a job and a value that it reports; returns whether the job goes on."""
@@ -108,7 +98,7 @@ class RemoteExecutor(Executor):
         """Wait for one of the futures and return it."""
 
     @abstractmethod
-    def result(self, future: Any) -> Message | Died:
+    def result(self, future: Any) -> JobReport | Finished | Died:
         """Return the result of a future that is done; raise errors of the worker itself."""
 
     def submit(self, job: Any) -> None:
@@ -124,18 +114,16 @@ class RemoteExecutor(Executor):
             except BaseException:
                 self.end_process(process)
                 raise
-            if isinstance(message, JobReport):
-                self._idle.append(process)
-                if not on_report(job, message.value):
-                    return job, Finished(message.value)
-                self._idle.remove(process)
-                self._running[self.call(process, "advance")] = process, job
-                continue
-            if isinstance(message, Finished) and message.clean:
-                self._idle.append(process)
-            else:
+            if isinstance(message, Died) or (isinstance(message, Finished) and not message.clean):
                 self.end_process(process)
-            return job, message
+                return job, message
+            self._idle.append(process)
+            if isinstance(message, Finished):
+                return job, message
+            if not on_report(job, message.value):
+                return job, Finished(message.value)
+            self._idle.remove(process)
+            self._running[self.call(process, "advance")] = process, job
 
     def __exit__(self, *_: object) -> None:
         self.abandon()
@@ -181,11 +169,10 @@ class Processes(RemoteExecutor):
     def first_done(self, futures: Sequence[Any]) -> Any:
         return next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
 
-    def result(self, future: Any) -> Message | Died:
+    def result(self, future: Any) -> Any:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         try:
-            message: Message = future.result()
+            return future.result()
         except TerminatedWorkerError:
             return Died()
-        return message

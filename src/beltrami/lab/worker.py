@@ -35,13 +35,10 @@ class Died:
     """The process of a job ended before the job did."""
 
 
-Message = JobReport | Finished
-
-
 class Worker(Protocol):
     """Runs jobs, one at a time. Workers, jobs and values are pickled by remote executors."""
 
-    def run(self, job: Any, on_epoch: OnEpoch) -> Generator[Message, None, None]:
+    def run(self, job: Any, on_epoch: OnEpoch) -> Generator[JobReport | Finished, None, None]:
         """Run a job: any number of reports, then ``Finished``."""
 
 
@@ -59,15 +56,15 @@ class WorkerProcess:
         os.environ.update(folders)
         torch.set_num_threads(threads)
         self._worker = worker
-        self._messages: Iterator[Message] = iter(())
+        self._messages: Iterator[JobReport | Finished] = iter(())
 
-    def start(self, job: Any) -> Message:
+    def start(self, job: Any) -> JobReport | Finished:
         """Run a job until its first message; a job that was stopped before it is dropped."""
         self._messages = iter(())
         self._messages = self._worker.run(job, lambda number: None)
         return self.advance()
 
-    def advance(self) -> Message:
+    def advance(self) -> JobReport | Finished:
         """Run the job until its next message."""
         try:
             return next(self._messages)

@@ -18,12 +18,12 @@ from beltrami.lab.tune.search_space import value_of
 CELL, GAP = 27, 3  # characters of a column, and between two
 NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"
 SHOWN = 5  # of the best trials
+Texts = Mapping[str, Mapping[str, Sequence[str]]]
+"""The lines of each cell of a table, by row and dataset."""
 
 
-def cell_texts(cell: Cell | None, digits: int) -> list[str]:
+def cell_texts(cell: Cell, digits: int) -> list[str]:
     """Return the lines of a cell: mean and standard deviation; interval and counts; the paper's figure."""
-    if cell is None:
-        return []
     sample = cell.sample
     mean = "-" if sample is None else f"{sample.mean:,.{digits}f}"
     deviation = "" if sample is None or cell.deviation is None else f" ± {cell.deviation:,.{digits}f}"
@@ -44,8 +44,16 @@ def comparison_text(sample: Sample, comparison: Comparison, digits: int) -> str:
     return f"{mean}{interval}, n = {sample.count}"
 
 
-def comparison_title(comparison: Comparison) -> str:
-    return f"{comparison.one} {'/' if comparison.compare is truediv else '-'} {comparison.other}"
+def table_texts(table: Table) -> tuple[Texts, Texts]:
+    """Return the lines of the cells by method and dataset, and of the comparisons by title and dataset."""
+    cells: dict[str, dict[str, list[str]]] = {method: {} for method in table.methods}
+    for (method, dataset), cell in table.cells.items():
+        cells[method][dataset] = cell_texts(cell, table.quantity.digits)
+    comparisons: dict[str, dict[str, list[str]]] = {}
+    for each, samples in table.comparisons.items():
+        texts = {name: [comparison_text(sample, each, table.quantity.digits)] for name, sample in samples.items()}
+        comparisons[f"{each.one} {'/' if each.compare is truediv else '-'} {each.other}"] = texts
+    return cells, comparisons
 
 
 def failures(table: Table) -> str:
@@ -87,15 +95,7 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
     """Print a table for each quantity, and its comparisons."""
     console = Console(highlight=False)
     for table in tables:
-        digits, title = table.quantity.digits, table.quantity.title
-        cells = {
-            method: {name: cell_texts(table.cells.get((method, name)), digits) for name in table.datasets}
-            for method in table.methods
-        }
-        comparisons = {
-            comparison_title(each): {name: [comparison_text(sample, each, digits)] for name, sample in samples.items()}
-            for each, samples in table.comparisons.items()
-        }
+        (cells, comparisons), title = table_texts(table), table.quantity.title
         widest = max(map(len, [*cells, *comparisons]))
         at_once = max(1, (console.width - widest - GAP) // (CELL + GAP))
         for heading, rows in ((f"{table.study.name}: {title}", cells), (f"{title}, compared run by run", comparisons)):
@@ -134,7 +134,7 @@ def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, 
     console.print(f"[dim]train it:[/] beltrami train {best.dataset} --recipe {path}", soft_wrap=True)
 
 
-def _grid(datasets: Sequence[str], rows: Mapping[str, Mapping[str, Sequence[str]]]) -> Grid:
+def _grid(datasets: Sequence[str], rows: Texts) -> Grid:
     grid = Grid(box=None, padding=(0, GAP, 0, 0))
     for name in ("", *datasets):
         grid.add_column(name)

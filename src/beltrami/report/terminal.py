@@ -108,7 +108,7 @@ def print_denoising(
     _print_facts(facts, saved=paths)
 
 
-def print_measurements(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str) -> None:
+def print_measurements(rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
     """Print a column for each measurement and a line for each quantity; seconds as milliseconds."""
     labels = [name for name in LABELS if any(name in row for row in rows)]
     labels = labels[:2] if labels[:1] == ["size"] and "operation" in labels else labels[:1]
@@ -116,7 +116,7 @@ def print_measurements(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
     table.add_column("")
     for row in rows:
         table.add_column("\n".join(_number(name, row.get(name)) for name in labels), justify="right", no_wrap=True)
-    for name in columns:
+    for name in dict.fromkeys(name for row in rows for name in row):
         if name not in labels:
             label = f"{name.removesuffix('_s')} (ms)" if name.endswith("_s") else name.replace("_", " ")
             table.add_row(f"[dim]{label}[/]", *(_number(name, row.get(name)) for row in rows))

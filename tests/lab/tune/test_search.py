@@ -11,8 +11,7 @@ from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study.planning import Sampling
 from beltrami.lab.study.record import Record, RecordLog
-from beltrami.lab.tune.search import Search, ranking, search_for
-from beltrami.lab.tune.trial import TrialProgress
+from beltrami.lab.tune.search import Search, TrialProgress, ranking, search_for
 
 SEARCH = search_for("digits", "blend", splits=2, settings=["train.epochs=30"])
 

@@ -6,13 +6,15 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from beltrami.result import versions
 
+OTHERS = ("torch_geometric", "torchdiffeq", "triton")  # packages whose versions matter, if they are installed
 Work = Callable[[], object]
 Measurement = dict[str, Any]
 """Names and numbers: seconds under ``..._s``, ratios to a baseline under ``..._ratio``."""
@@ -85,15 +87,12 @@ class BenchReport:
     rows: Sequence[Measurement]
     date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
     threads: int = field(default_factory=torch.get_num_threads)
-    versions: dict[str, str] = field(default_factory=lambda: {**versions(), **_other_versions()})
+    versions: dict[str, str] = field(
+        default_factory=lambda: versions() | {name: version(name) for name in OTHERS if find_spec(name)}
+    )
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
-
-    @property
-    def columns(self) -> list[str]:
-        """The names in the measurements, in the order in which they first occur."""
-        return list(dict.fromkeys(name for row in self.rows for name in row))
 
 
 def device_name(device: str) -> str:
@@ -101,13 +100,3 @@ def device_name(device: str) -> str:
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
-
-
-def _other_versions() -> dict[str, str]:
-    found = {}
-    for name in ("torch_geometric", "torchdiffeq", "triton"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -13,22 +13,15 @@ from beltrami.config.spec import TorchDiffEqSpec
 from beltrami.errors import UnknownName
 from beltrami.graph.ops import use
 from beltrami.lab.bench.ensemble import ensemble
-from beltrami.lab.bench.gat import gat_inference, gat_step, make_gat
 from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, device_name, peak_memory
 from beltrami.lab.bench.operations import kernels, scaling
-from beltrami.lab.bench.problem import SIZES, BenchProblem
+from beltrami.lab.bench.problem import SIZES, BenchProblem, gat_inference, gat_step, make_gat
+from beltrami.lab.study.paper_tables import SIX
 
 TORCHDIFFEQ_TOLERANCE = 1e-4  # about that of the published settings of Cora
 LIVE_STEP = 1.1  # of RK4: its error is then 6e-5 to 1e-3, at most about the tolerance of the recipes
-PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
-PAPER_INFER = {
-    "cora": 22.72,
-    "citeseer": 22.46,
-    "pubmed": 42.5,
-    "coauthor-cs": 13.8,
-    "computers": 27.91,
-    "photo": 22.35,
-}
+PAPER_TRAIN = dict(zip(SIX, (15.95, 15.72, 17.12, 9.67, 8.49, 6.56), strict=True))
+PAPER_INFER = dict(zip(SIX, (22.72, 22.46, 42.5, 13.8, 27.91, 22.35), strict=True))
 
 Suite = Callable[[str, Sequence[str]], list[Measurement]]
 
@@ -111,9 +104,8 @@ def variants(config: RunConfig) -> tuple[RunConfig, RunConfig]:
 
 
 def _ratios(problem: BenchProblem, taken: Mapping[str, float], paper: float | None) -> Measurement:
-    data = problem.dataset
-    row: Measurement = {"size": problem.name, "origin": problem.origin, "nodes": data.num_nodes}
-    row |= {"edges": data.num_edges}
+    row: Measurement = {"size": problem.name, "origin": problem.origin}
+    row |= {"nodes": problem.dataset.num_nodes, "edges": problem.dataset.num_edges}
     row |= {f"{name}_s": seconds for name, seconds in taken.items()}
     row |= {f"{name}_ratio": round(taken[name] / taken["gat"], 3) for name in taken if name != "gat"}
     return row | {"paper_ratio": paper}

@@ -4,18 +4,35 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from beltrami.config.build import check_settings
-from beltrami.config.parser import departures, override
+from beltrami.config.parser import override
 from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.planning import FIXED, Sampling
-from beltrami.lab.study.record import Record, key_of, latest, setup_of
+from beltrami.lab.study.record import Record, key_of, latest, record_of
 from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
-from beltrami.lab.tune.trial import TrialProgress
 from beltrami.precompute import resolve_files
 
 NAME = "tune"  # the study in the records of a search
 GRACE, HALF_LIFE = 10, 10  # epochs, as in the paper
+
+
+@dataclass(frozen=True)
+class TrialProgress:
+    """How far a trial is."""
+
+    by_epoch: tuple[float, ...] = ()  # the best validation accuracy in per cent after each epoch, a mean over runs
+    seconds: float = 0.0  # since it began
+    final: float | None = None  # the accuracy at its end, over all times of the flow; None before
+
+    @property
+    def epochs(self) -> int:
+        return len(self.by_epoch)
+
+    @property
+    def validation(self) -> float | None:
+        """The best accuracy so far; None before the first epoch."""
+        return self.final if self.final is not None else self.by_epoch[-1] if self.by_epoch else None
 
 
 @dataclass(frozen=True)
@@ -45,25 +62,15 @@ class Search:
         self, number: int, progress: TrialProgress, *, stopped: bool = False, error: str | None = None
     ) -> Record:
         """Return the record of a trial."""
-        config = self.config(number)
-        return Record(
-            study=NAME,
-            method=str(number),
-            dataset=config.dataset,
-            split_seed=0,
-            seed=self.seed,
-            key=key_of(config),
-            setup=setup_of(config),
-            settings=departures(config),
-            extra={
-                "validation": progress.validation,
-                "by_epoch": list(progress.by_epoch),
-                "stopped": stopped,
-                "seconds": round(progress.seconds, 3),
-                "runs": [list(each) for each in self.sampling.seeds()],
-            },
-            error=error,
-        )
+        extra = {
+            "validation": progress.validation,
+            "by_epoch": list(progress.by_epoch),
+            "stopped": stopped,
+            "seconds": round(progress.seconds, 3),
+            "runs": [list(each) for each in self.sampling.seeds()],
+        }
+        record = record_of(NAME, str(number), self.config(number))
+        return replace(record, split_seed=0, seed=self.seed, tried=None, extra=extra, error=error)
 
     def pending(self, count: int, records: Iterable[Record]) -> list[int]:
         """Return the numbers below ``count`` of trials without a result; refuse records of another search."""

@@ -1,7 +1,6 @@
 """Search spaces: which settings of a recipe a search changes, and how random values are drawn."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -17,17 +16,9 @@ TUNED = "-tuned"  # a search adds it to the name of its recipe
 DIGITS = 4  # significant digits of a drawn number: readable, and finer than validation can distinguish
 
 
-class Distribution(ABC):
-    """The values that a setting may take: a uniform u of the unit interval gives a random value."""
-
-    @abstractmethod
-    def at(self, u: float) -> Any:
-        """Return the value at 0 <= u < 1."""
-
-
 @dataclass(frozen=True)
-class Uniform(Distribution):
-    """Numbers from ``low`` to ``high``, uniformly."""
+class Uniform:
+    """Numbers from ``low`` to ``high``, uniformly; ``at`` returns the number of a uniform u of the unit interval."""
 
     low: float
     high: float
@@ -41,7 +32,7 @@ class Uniform(Distribution):
 
 
 @dataclass(frozen=True)
-class LogUniform(Distribution):
+class LogUniform:
     """Positive numbers from ``low`` to ``high`` whose logarithms are uniform."""
 
     low: float
@@ -56,7 +47,7 @@ class LogUniform(Distribution):
 
 
 @dataclass(frozen=True, init=False)
-class Choice(Distribution):
+class Choice:
     """One of several values, uniformly."""
 
     options: tuple[Any, ...]
@@ -68,6 +59,9 @@ class Choice(Distribution):
 
     def at(self, u: float) -> Any:
         return self.options[int(u * len(self.options))]
+
+
+Distribution = Uniform | LogUniform | Choice
 
 
 def _rounded(value: float, low: float, high: float) -> float:
@@ -145,10 +139,10 @@ GRAPH: Mapping[str, Distribution] = {
     "scheme.time": LogUniform(1.0, 60.0),
 }
 POSITION: Mapping[str, Distribution] = {"model.pos": Choice(8, 16, 32, 64)}
-NETWORK: Mapping[str, Distribution] = {**COMMON, "model.width": Choice(16, 32, 64, 128)}
-HEADS: Mapping[str, Distribution] = {"model.heads": Choice(4, 8), "model.attention_dropout": Uniform(0.0, 0.8)}
-KRYLOV: Mapping[str, Distribution] = {"model.steps": Choice(*range(5, 31))}
-TIME: Mapping[str, Distribution] = {"scheme.time": Uniform(0.5, 4.0)}
+NETWORK: dict[str, Distribution] = {**COMMON, "model.width": Choice(16, 32, 64, 128)}
+GAT: Mapping[str, Distribution] = NETWORK | {"model.heads": Choice(4, 8), "model.attention_dropout": Uniform(0.0, 0.8)}
+ODE: Mapping[str, Distribution] = NETWORK | {"scheme.time": Uniform(0.5, 4.0)}
+LANCZOS: Mapping[str, Distribution] = NETWORK | {"model.steps": Choice(*range(5, 31))}
 
 SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
     {
@@ -157,17 +151,12 @@ SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
         "uniform": FLOW,
         "polyakov": {**COMMON, **ACTION},
         "grand": {**FLOW, **ATTENTION},
-        "gcn": NETWORK,
-        "gat": {**NETWORK, **HEADS},
-        "gat-ppr": {**NETWORK, **HEADS},
+        **dict.fromkeys(("gcn", "sage-mean", "sage-maxpool"), NETWORK),
+        **dict.fromkeys(("gat", "gat-ppr"), GAT),
+        **dict.fromkeys(("gde", "gode"), ODE),
+        **dict.fromkeys(("lanczosnet", "adalanczosnet"), LANCZOS),
         "monet": {**NETWORK, "model.kernels": Choice(1, 2, 3, 4)},
-        "sage-mean": NETWORK,
-        "sage-maxpool": NETWORK,
         "cgnn": {**NETWORK, "scheme.time": LogUniform(1.0, 30.0)},
-        "gde": {**NETWORK, **TIME},
-        "gode": {**NETWORK, **TIME},
-        "lanczosnet": {**NETWORK, **KRYLOV},
-        "adalanczosnet": {**NETWORK, **KRYLOV},
     }
 )
 """What a search changes of each recipe, except those of Table 1's networks; each space contains the recipe itself on
