@@ -13,7 +13,7 @@ from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study.paper_tables import PaperTable
 from beltrami.lab.study.record import Record, key_of, record_of, setup_of
-from beltrami.lab.study.work import Outcome, Train, Work
+from beltrami.lab.study.work import TRAIN, Outcome, Work
 from beltrami.precompute import resolve_files
 
 FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for all seeds
@@ -98,7 +98,7 @@ class Study:
     sampling: Sampling  # splits and seeds
     quantities: tuple[Quantity, ...]  # one table for each
     exceptions: Mapping[str, Sampling] = field(default_factory=dict)  # splits and seeds of particular datasets
-    work: Work = field(default_factory=Train)  # what is done with each run
+    work: Work = TRAIN  # what is done with each run
     curve: str | None = None  # the meaning of the methods' `at`, if they are points of curves
     note: str = ""  # what else to say about the tables
 

@@ -70,8 +70,9 @@ class BatchWorker:
     def _run_together(self, batch: Batch, on_epoch: OnEpoch) -> list[Outcome | str] | Failed:
         self._setup, self._problem = "", ""  # frees memory
         configs = [run.config for run in batch.runs]
+        assert self.work.many is not None
         try:
-            found = self.work.many(configs, device=self.device, on_epoch=on_epoch)
+            found = self.work.many(configs, self.device, on_epoch)
         except (torch.OutOfMemoryError, MemoryError):
             return _halved(batch, "are too many for the memory")
         except DataError as error:
@@ -85,10 +86,10 @@ class BatchWorker:
         try:
             if setup != self._setup:
                 self._setup, self._problem = setup, ""  # two problems may not fit into memory
-                self._problem = self.work.load_problem(config, device=self.device)
+                self._problem = self.work.load(config, device=self.device)
             if isinstance(self._problem, str):
                 return self._problem
-            return self.work.one(config, on_split(self._problem, config), on_epoch=on_epoch)
+            return self.work.one(config, on_split(self._problem, config), on_epoch)
         except Exception as error:
             self._problem = self._problem or in_words(error)  # a failure to load is not repeated for every seed
             return in_words(error)
@@ -99,7 +100,7 @@ def batch_size(work: Work, *, device: str, together: int | None) -> int:
     size = TOGETHER[device.split(":")[0]] if together is None else together
     if size < 1:
         raise ValueError(f"`--together` needs at least 1; got {size}.")
-    return size if work.batches else 1
+    return size if work.many is not None else 1
 
 
 def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int]:
@@ -123,7 +124,7 @@ def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:
 
 def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
     """Copy the records of equal runs (settings, seeds and work) from other studies in the folder; return how many."""
-    others = {name for name, other in STUDIES.items() if type(other.work) is type(study.work)} - {study.name}
+    others = {name for name, other in STUDIES.items() if other.work == study.work} - {study.name}
     folder = read_folder(log.path.parent)
     known = {record.key: record for name in folder if name in others for record in folder[name] if record.error is None}
     wanted = [run for run in runs if run.identity not in log.done() and run.identity[1] in known]

@@ -5,9 +5,9 @@ from operator import truediv
 from types import MappingProxyType
 
 from beltrami.lab.study import paper_tables as paper
+from beltrami.lab.study import work
 from beltrami.lab.study.paper_tables import SEVEN, SIX, THREE, PaperTable
 from beltrami.lab.study.planning import Comparison, Method, Quantity, Sampling, Study
-from beltrami.lab.study.work import Count, Follow, Time
 
 
 def recipes(*names: str) -> tuple[Method, ...]:
@@ -164,7 +164,7 @@ RUNTIME = Study(
     note="Whole trainings by our loop, GAT's as well: recording the steps as CUDA graphs and validating them is part "
     "of the time, and so are the positions and the passes of our recipes. Single steps are compared with PyG's own "
     "GAT by `beltrami bench`.",
-    work=Time(),
+    work=work.TIME,
 )
 
 REWIRING = Study(
@@ -192,7 +192,7 @@ PARAMETERS = Study(
     Sampling("digl", 1, 1),
     (Quantity("parameters", "parameters", 0, paper.PARAMETERS),),
     exceptions={"ogbn-arxiv": Sampling("ogb", 1, 1)},
-    work=Count(),
+    work=work.COUNT,
 )
 
 TIME = Study(
@@ -202,7 +202,7 @@ TIME = Study(
     SIX,
     Sampling("digl", 5, 1),
     (Quantity("best_time", "time of the best validation accuracy", 2), accuracy()),
-    work=Follow(),
+    work=work.FOLLOW,
 )
 
 _ALL = (PLANETOID, RANDOM, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING, PARAMETERS, TIME)
