@@ -9,8 +9,7 @@ import typer
 from typer import Argument, Option
 
 import beltrami
-from beltrami.cli.denoise import denoise
-from beltrami.cli.encode_rewire import encode, rewire
+from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file, check_folder
 from beltrami.cli.study_tune import study, tune
 from beltrami.errors import DataError, SolverError

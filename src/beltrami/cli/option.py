@@ -12,7 +12,6 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", help="Change a setting, such as `--set train.epochs=50`; may be repeated.", metavar="NAME=VALUE"),
 ]
-Component = Annotated[str, Option(help="Of the graph: largest, or all. A run needs the same `data.component`.")]
 
 
 def check_device(name: str) -> str:
