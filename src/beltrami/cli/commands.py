@@ -61,22 +61,14 @@ def train(
     `runs/DATASET-RECIPE-SEED`. A setting that the chosen kinds do not have is refused.
 
     Examples:
-
     - `beltrami train` trains on handwritten digits, with nothing to download.
-
     - `beltrami train cora --split planetoid --seed 3`
-
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
-
     - `beltrami train cora --set position.kind=deepwalk --set position.channels=64`
-
     - `beltrami train citeseer --recipe blend-knn`
-
     - `beltrami train cora --recipe gcn`, or gat, gat-ppr, monet, sage-mean, sage-maxpool, cgnn, gde, gode, lanczosnet,
       adalanczosnet, grand
-
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
-
     - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
     from beltrami.config import check_settings, load_recipe, override
@@ -154,15 +146,10 @@ def bench(
     Graphs are the real ones if their files are available, and power-law graphs of the same size otherwise.
 
     - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
-
     - `rivals`: the GAT itself: eager, compiled by torch, and captured as a CUDA graph.
-
     - `memory`: the GPU memory of a training step.
-
     - `kernels`: the hot operations against the vendor's library and plain torch, and against the copy bandwidth.
-
     - `ensemble`: many seeds as one program, against one after the other.
-
     - `scaling`: how the cost grows with the number of edges.
 
     Example: `beltrami bench --suite train --size cora --size computers --device cuda --out bench.json`

@@ -34,9 +34,7 @@ def encode(
     of its graph.
 
     Examples:
-
     - `beltrami encode cora --encoding deepwalk --set position.channels=64 --out cora-deepwalk.safetensors`
-
     - `beltrami train cora --set position.kind=file --set position.path=cora-deepwalk.safetensors`
     """
     from beltrami import precompute
@@ -72,11 +70,8 @@ def rewire(
     own.
 
     Examples:
-
     - `beltrami rewire cora --stencil digl --set stencil.k=64 --out cora-digl.safetensors`
-
     - `beltrami rewire cora --stencil knn --positions cora-deepwalk.safetensors --out cora-knn.safetensors`
-
     - `beltrami train cora --set stencil.kind=file --set stencil.path=cora-digl.safetensors --set stencil.loops=0`
     """
     from beltrami import precompute
@@ -111,11 +106,8 @@ def denoise(
     `--compare` writes a second image, `OUT-compare.png`.
 
     Examples:
-
     - `beltrami denoise noisy.png smooth.png`
-
     - `beltrami denoise noisy.tif smooth.tif --alpha 20 --time 8 --compare`
-
     - `beltrami denoise noisy.png smooth.png --clean original.png`
     """
     import torch

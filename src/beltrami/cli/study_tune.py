@@ -45,22 +45,16 @@ def study(
     folder has made already is copied from there.
 
     - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
-
     - `attention`: the four diffusivities, frozen and live, against uniform weights.
-
     - `positions`: with and without, and over their width. `rewiring`: the graph that the flow is on.
-
     - `steps`: Euler's step size. `solvers`: all of them. `time`: accuracy along the flow.
 
     With `--address`, `--cpus-per-batch` or `--gpus-per-batch`, Ray (`beltrami[tune]`) runs as many batches of
     `--together` runs at once as there is room for. The table is the same; times are those of a shared machine.
 
     Examples:
-
     - `beltrami study random --device cuda`
-
     - `beltrami study random --device cuda --address auto --gpus-per-batch 0.5`
-
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
     from beltrami.data import load
@@ -156,11 +150,8 @@ def tune(
     Trials run on Ray: `pip install 'beltrami[tune]'`. By default the folder of `--out` is `runs/tune-DATASET-RECIPE`.
 
     Examples:
-
     - `beltrami tune cora --trials 100`
-
     - `beltrami tune photo --trials 1000 --device cuda --gpus-per-trial 0.25`
-
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`
     """
     from beltrami.lab.study.record import RecordLog, latest

@@ -120,7 +120,7 @@ def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, 
     stopped = sum(bool(record.extra["stopped"]) for record in trials if record.error is None)
     failed = sum(record.error is not None for record in trials)
     console.print(f"{len(trials)} configurations tried, {stopped} stopped early, {failed} failed")
-    names = search.space.distributions
+    names = search.space
     table = Grid(box=None, padding=(0, 2, 0, 0))
     table.add_column("trial", min_width=max(map(len, names), default=0))
     for record in ranked[:SHOWN]:

@@ -33,7 +33,7 @@ def test_trial_0_is_the_recipe_and_the_others_are_points_of_its_space() -> None:
         config = SEARCH.config(number)
         assert config.train.epochs == 30
         changed = {name for name, value in departures(config).items() if departures(base).get(name) != value}
-        assert changed <= set(SEARCH.space.distributions)
+        assert changed <= set(SEARCH.space)
     assert len({str(SEARCH.config(number)) for number in range(30)}) == 30
     assert replace(SEARCH, seed=1).config(3) != SEARCH.config(3) == replace(SEARCH).config(3)
 

@@ -1,7 +1,6 @@
 """Measurements: seconds, memory and bandwidth, and the report of a suite."""
 
 import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,10 +92,3 @@ class BenchReport:
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
-
-
-def device_name(device: str) -> str:
-    """Return the name of the device's hardware."""
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(device)
-    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from types import MappingProxyType
+from platform import machine
 
 import torch
 
@@ -13,7 +13,7 @@ from beltrami.config.spec import TorchDiffEqSpec
 from beltrami.errors import UnknownName
 from beltrami.graph.ops import use
 from beltrami.lab.bench.ensemble import ensemble
-from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, device_name, peak_memory
+from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, peak_memory
 from beltrami.lab.bench.operations import kernels, scaling
 from beltrami.lab.bench.problem import SIZES, BenchProblem, gat_inference, gat_step, make_gat
 from beltrami.lab.study.paper_tables import SIX
@@ -126,17 +126,13 @@ def _on_each_size(measure: Callable[[BenchProblem, str], Measurement]) -> Suite:
     return suite
 
 
-SUITES: Mapping[str, Suite] = MappingProxyType(
-    {
-        "train": _on_each_size(_train),
-        "infer": _on_each_size(_infer),
-        "rivals": _on_each_size(_rivals),
-        "memory": _on_each_size(_memory),
-        "kernels": kernels,
-        "ensemble": ensemble,
-        "scaling": scaling,
-    }
-)
+ON_EACH_SIZE = {"train": _train, "infer": _infer, "rivals": _rivals, "memory": _memory}
+SUITES: Mapping[str, Suite] = {
+    **{name: _on_each_size(measure) for name, measure in ON_EACH_SIZE.items()},
+    "kernels": kernels,
+    "ensemble": ensemble,
+    "scaling": scaling,
+}
 
 
 def run_suite(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, command: str = "") -> BenchReport:
@@ -148,4 +144,6 @@ def run_suite(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, 
             raise UnknownName("size", size, SIZES)
     if suite == "memory" and not device.startswith("cuda"):
         raise ValueError("suite 'memory' reads the GPU's allocator: pass `--device cuda`.")
-    return BenchReport(suite, device_name(device), command, SUITES[suite](device, sizes))
+    cuda = device.startswith("cuda")
+    hardware = torch.cuda.get_device_name(device) if cuda else f"cpu ({machine()}, {torch.get_num_threads()} threads)"
+    return BenchReport(suite, hardware, command, SUITES[suite](device, sizes))

@@ -10,7 +10,7 @@ from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.planning import FIXED, Sampling
 from beltrami.lab.study.record import Record, key_of, latest, record_of
-from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
+from beltrami.lab.tune.search_space import TUNED, Space, draw, space_of
 from beltrami.precompute import resolve_files
 
 NAME = "tune"  # the study in the records of a search
@@ -44,7 +44,7 @@ class Search:
     """
 
     base: RunConfig  # where the search begins
-    space: SearchSpace  # the settings that may change
+    space: Space  # the settings that may change
     sampling: Sampling  # splits and seeds of every trial
     seed: int = 0  # of the random points
 
@@ -55,7 +55,7 @@ class Search:
 
     def config(self, number: int) -> RunConfig:
         """Return the configuration of a trial."""
-        settings = self.space.settings(number, seed=self.seed) if number else {}
+        settings = draw(self.space, number, seed=self.seed) if number else {}
         return override(self.base, [f"{name}={value}" for name, value in settings.items()], skip_inapplicable=True)
 
     def record(
@@ -122,6 +122,7 @@ def search_for(
     base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol), settings))
     check_settings(base)
     held = {setting.partition("=")[0].strip() for setting in settings}
+    space = {name: drawn for name, drawn in space_of(base).items() if name not in held}
     fixed = base.data.protocol in FIXED
     sampling = Sampling(base.data.protocol, 1 if fixed else splits, splits if fixed else 1)
-    return Search(base, space_of(base).without(held), sampling, seed)
+    return Search(base, space, sampling, seed)
