@@ -79,11 +79,8 @@ def study(
         print_tables(tabulate(chosen, records), path=path)
         return
     executor, size = _study_executor(chosen.work, device, together, address, cpus_per_batch, gpus_per_batch)
-    names = [
-        [name for text in given or () for name in map(str.strip, text.split(",")) if name]
-        for given in (datasets, methods)
-    ]
-    runs = plan(chosen, datasets=names[0], methods=names[1], splits=splits, inits=inits, settings=settings or [])
+    only, rows = (list(filter(None, map(str.strip, ",".join(given or ()).split(",")))) for given in (datasets, methods))
+    runs = plan(chosen, datasets=only, methods=rows, splits=splits, inits=inits, settings=settings or [])
     check_folder(out)
 
     def done() -> str:
@@ -109,20 +106,16 @@ def _study_executor(
     """Return the executor and the size of its batches."""
     from beltrami.lab.study.runner import BatchWorker, batch_size, local_executor
 
+    size = batch_size(work, device=device, together=together)
     if address is None and cpus is None and gpus is None:
-        return local_executor(
-            work, device=device, size=batch_size(work, device=check_device(device), together=together)
-        )
+        return local_executor(work, device=check_device(device), size=size)
     if work.exclusive:
         raise ValueError(
             "times are measured without other work on the machine: leave out `--address`, `--cpus-per-batch` and "
             "`--gpus-per-batch`."
         )
-    worker, where = BatchWorker(work, device), address or "local"
-    executor = ray_executor(
-        "beltrami study --address", worker, "batch", device=device, cpus=cpus, gpus=gpus, address=where
-    )
-    return executor, batch_size(work, device=device, together=together)
+    worker, verb = BatchWorker(work, device), "beltrami study --address"
+    return ray_executor(verb, worker, "batch", device, cpus=cpus, gpus=gpus, address=address or "local"), size
 
 
 def tune(
@@ -167,7 +160,7 @@ def tune(
     search = search_for(dataset, recipe, protocol=protocol, splits=splits, settings=settings or [], seed=seed)
     folder = out or Path("runs") / f"tune-{dataset}-{search.base.recipe}"
     worker, cpus, gpus = TrialWorker(search, device), cpus_per_trial, gpus_per_trial
-    executor = ray_executor("beltrami tune", worker, "trial", device=device, cpus=cpus, gpus=gpus, address=address)
+    executor = ray_executor("beltrami tune", worker, "trial", device, cpus=cpus, gpus=gpus, address=address)
     check_folder(folder)
 
     def done() -> str:
@@ -191,12 +184,13 @@ def tune(
 
 
 def ray_executor(
-    verb: str, worker: "Worker", unit: str, *, device: str, cpus: float | None, gpus: float | None, address: str
+    verb: str, worker: "Worker", unit: str, device: str, *, cpus: float | None, gpus: float | None, address: str
 ) -> "Executor":
-    """Return an executor on a Ray cluster. ``unit``, a trial or a batch, is what the resources are for."""
+    """Return an executor on a Ray cluster; a ``unit``, trial or batch, has one core and on cuda one GPU by default."""
     from beltrami.lab.ray_cluster import LOCAL, Ray, Resources
 
-    resources = Resources.requested(unit, device=device, cpus=cpus, gpus=gpus)
+    gpus = float(device == "cuda") if gpus is None else gpus
+    resources = Resources(unit, device, 1.0 if cpus is None else cpus, gpus)
     if address == LOCAL:
         check_device(device)
     try:

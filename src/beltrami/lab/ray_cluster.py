@@ -44,15 +44,6 @@ class Resources:
         if (device == "cuda") != (gpus > 0):
             raise ValueError(f"`--gpus-per-{unit} {gpus:g}` and `--device {device}` contradict each other: change one.")
 
-    @staticmethod
-    def requested(unit: str, *, device: str, cpus: float | None, gpus: float | None) -> "Resources":
-        """Return the resources of a job: by default one core, and one GPU if the device is ``cuda``."""
-        return Resources(unit, device, 1.0 if cpus is None else cpus, float(device == "cuda") if gpus is None else gpus)
-
-    @property
-    def threads(self) -> int:
-        return max(1, int(self.cpus))
-
     def jobs_on(self, machine: Mapping[str, float]) -> int:
         """Return how many jobs a machine can run at once; a fraction of a GPU is a fraction of a single one."""
         by_cpu, gpus = math.floor(machine.get("CPU", 0) / self.cpus + ROUNDING), machine.get("GPU", 0)
@@ -109,7 +100,7 @@ class Ray(RemoteExecutor):
     def start_process(self) -> Any:
         options = {"num_cpus": self.resources.cpus, "num_gpus": self.resources.gpus}
         actor = self._ray.remote(WorkerProcess).options(**options, max_restarts=0, max_task_retries=0)
-        return actor.remote(self.worker, self.resources.threads, data_folders())
+        return actor.remote(self.worker, max(1, int(self.resources.cpus)), data_folders())
 
     def end_process(self, process: Any) -> None:
         self._ray.kill(process)

@@ -70,21 +70,15 @@ def _section(study: Study, records: Sequence[Record]) -> str:
     tables = tabulate(study, records)
     parts = [f"## {study.name}", study.title, study.note, _conditions(latest(records))]
     for table in tables:
-        parts += [_cells(table), _comparisons(table)]
+        title, (cells, comparisons) = table.quantity.title, table_texts(table)
+        paper = table.quantity.paper if any(cell.paper for cell in table.cells.values()) else None
+        parts.append(f"**{title}**" + ("" if paper is None else f"; the paper's: {paper.label}"))
+        parts.append(_markdown(table.datasets, cells))
+        if comparisons:
+            parts += [f"{title}, compared run by run", _markdown(table.datasets, comparisons)]
         parts += [f"![{plot.caption}]({FIGURES}/{plot.name}.svg)" for plot in plots(table, records)]
     parts.append(failures(tables[0]))
     return "\n\n".join(part for part in parts if part)
-
-
-def _cells(table: Table) -> str:
-    paper = table.quantity.paper if any(cell.paper for cell in table.cells.values()) else None
-    heading = f"**{table.quantity.title}**" + ("" if paper is None else f"; the paper's: {paper.label}")
-    return f"{heading}\n\n{_markdown(table.datasets, table_texts(table)[0])}"
-
-
-def _comparisons(table: Table) -> str:
-    rows = table_texts(table)[1]
-    return f"{table.quantity.title}, compared run by run\n\n{_markdown(table.datasets, rows)}" if rows else ""
 
 
 def _conditions(records: Sequence[Record]) -> str:

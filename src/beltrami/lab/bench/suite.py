@@ -23,8 +23,6 @@ LIVE_STEP = 1.1  # of RK4: its error is then 6e-5 to 1e-3, at most about the tol
 PAPER_TRAIN = dict(zip(SIX, (15.95, 15.72, 17.12, 9.67, 8.49, 6.56), strict=True))
 PAPER_INFER = dict(zip(SIX, (22.72, 22.46, 42.5, 13.8, 27.91, 22.35), strict=True))
 
-Suite = Callable[[str, Sequence[str]], list[Measurement]]
-
 
 def _train(problem: BenchProblem, device: str) -> Measurement:
     """Measure a training step: PyG's GAT; ours frozen and live; ours frozen with torchdiffeq and plain torch."""
@@ -111,32 +109,13 @@ def _ratios(problem: BenchProblem, taken: Mapping[str, float], paper: float | No
     return row | {"paper_ratio": paper}
 
 
-def _on_each_size(measure: Callable[[BenchProblem, str], Measurement]) -> Suite:
-    """Return a suite of one measurement per size; a size that fails leaves its error, and the others go on."""
-
-    def suite(device: str, sizes: Sequence[str]) -> list[Measurement]:
-        rows = []
-        for size in sizes:
-            try:
-                rows.append(measure(BenchProblem.load(size, device=device), device))
-            except (RuntimeError, MemoryError) as error:
-                rows.append({"size": size, "error": str(error).strip().split("\n")[0]})
-        return rows
-
-    return suite
-
-
-ON_EACH_SIZE = {"train": _train, "infer": _infer, "rivals": _rivals, "memory": _memory}
-SUITES: Mapping[str, Suite] = {
-    **{name: _on_each_size(measure) for name, measure in ON_EACH_SIZE.items()},
-    "kernels": kernels,
-    "ensemble": ensemble,
-    "scaling": scaling,
-}
+EACH_SIZE = {"train": _train, "infer": _infer, "rivals": _rivals, "memory": _memory}
+WHOLE = {"kernels": kernels, "ensemble": ensemble, "scaling": scaling}
+SUITES = (*EACH_SIZE, *WHOLE)
 
 
 def run_suite(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, command: str = "") -> BenchReport:
-    """Run a suite on graphs of the given sizes."""
+    """Run a suite on graphs of the given sizes; a size that fails leaves its error, and the others go on."""
     if suite not in SUITES:
         raise UnknownName("suite", suite, SUITES)
     for size in sizes:
@@ -146,4 +125,12 @@ def run_suite(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, 
         raise ValueError("suite 'memory' reads the GPU's allocator: pass `--device cuda`.")
     cuda = device.startswith("cuda")
     hardware = torch.cuda.get_device_name(device) if cuda else f"cpu ({machine()}, {torch.get_num_threads()} threads)"
-    return BenchReport(suite, hardware, command, SUITES[suite](device, sizes))
+    if suite in WHOLE:
+        return BenchReport(suite, hardware, command, WHOLE[suite](device, sizes))
+    rows: list[Measurement] = []
+    for size in sizes:
+        try:
+            rows.append(EACH_SIZE[suite](BenchProblem.load(size, device=device), device))
+        except (RuntimeError, MemoryError) as error:
+            rows.append({"size": size, "error": str(error).strip().split("\n")[0]})
+    return BenchReport(suite, hardware, command, rows)

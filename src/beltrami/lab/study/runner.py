@@ -17,8 +17,7 @@ from beltrami.lab.study.work import Outcome, Work
 from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.run import Problem, on_split
 
-TOGETHER = {"cuda": 25, "cpu": 1}
-"""Runs trained as one program by default, by device."""
+TOGETHER = 25  # on a GPU: runs trained as one program by default
 STACKED = 2  # on a CPU: more runs in one program no longer fit into the cache
 
 
@@ -97,7 +96,7 @@ class BatchWorker:
 
 def batch_size(work: Work, *, device: str, together: int | None) -> int:
     """Return how many runs are trained as one program."""
-    size = TOGETHER[device.split(":")[0]] if together is None else together
+    size = together if together is not None else TOGETHER if device.startswith("cuda") else 1
     if size < 1:
         raise ValueError(f"`--together` needs at least 1; got {size}.")
     return size if work.many is not None else 1
@@ -108,11 +107,10 @@ def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int
 
     On a GPU, ``size`` runs are one program. On a CPU, they are shared by as many processes as torch uses threads.
     """
-    worker = BatchWorker(work, device)
     processes = min(torch.get_num_threads(), size) if device == "cpu" else 1
     if processes == 1:
-        return Local(worker), size
-    return Processes(worker, processes), min(STACKED, math.ceil(size / processes))
+        return Local(BatchWorker(work, device)), size
+    return Processes(BatchWorker(work, device), processes), min(STACKED, math.ceil(size / processes))
 
 
 def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:

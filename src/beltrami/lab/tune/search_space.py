@@ -169,8 +169,5 @@ def space_of(config: RunConfig) -> Space:
     if name not in SPACES:
         raise UnknownName("recipe to tune", name, SPACES)
     encoded = config.model.kind == "blend" and config.position.kind != "none"
-    return {
-        **SPACES[name],
-        **({"model.pos": Choice(8, 16, 32, 64)} if encoded else {}),
-        **DATASETS.get(config.dataset, {}),
-    }
+    positions: Space = {"model.pos": Choice(8, 16, 32, 64)} if encoded else {}
+    return {**SPACES[name], **positions, **DATASETS.get(config.dataset, {})}
