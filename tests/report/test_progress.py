@@ -1,6 +1,7 @@
 """Progress is live on a terminal, and plain lines or nothing elsewhere."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from study_records import a_record
@@ -81,10 +82,11 @@ def test_a_terminal_shows_what_is_running_and_prints_only_errors(capsys: pytest.
     assert "validation 91.25%, in" not in err
 
 
-def test_time_left_is_estimated_from_the_runs_so_far() -> None:
+def test_time_left_is_estimated_from_the_runs_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 10.0, 20.0, 6000.0])
+    monkeypatch.setattr("beltrami.report.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     with display() as shown:
-        counter = RunCounter(shown, 3, "random", describe_run, clock=lambda: next(clock))
+        counter = RunCounter(shown, 3, "random", describe_run)
         left = []
         for seed in range(3):
             counter.end(a_record(seed=seed))

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import AbstractContextManager, ExitStack, closing
 from typing import Any
 
-from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch, Worker, call_worker, data_folders, start_worker
+from beltrami.lab.worker import Finished, JobReport, OnEpoch, Worker, call_worker, data_folders, start_worker
 
 OnReport = Callable[[Any, Any], bool]
 """Called with a job and a value that it reports; returns whether the job goes on."""
@@ -39,11 +39,9 @@ class Executor(AbstractContextManager["Executor"]):
         """Start a job."""
 
     @abstractmethod
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
-        """Wait until a job ends, and return it with its outcome; a job that is stopped ends with its last report.
-
-        Only jobs in this process call ``on_epoch``.
-        """
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | None]:
+        """Wait until a job ends, and return it with its outcome, None if its process died; a job that is stopped ends
+        with its last report. Only jobs in this process call ``on_epoch``."""
 
 
 class Local(Executor):
@@ -62,7 +60,7 @@ class Local(Executor):
     def submit(self, job: Any) -> None:
         self._running.append(job)
 
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | None]:
         job = self._running.pop(0)
         with closing(self.worker.run(job, on_epoch)) as messages:
             for message in messages:
@@ -98,14 +96,14 @@ class RemoteExecutor(Executor):
         """Wait for one of the futures and return it."""
 
     @abstractmethod
-    def result(self, future: Any) -> JobReport | Finished | Died:
-        """Return the result of a future that is done; raise errors of the worker itself."""
+    def result(self, future: Any) -> JobReport | Finished | None:
+        """Return the result of a future that is done, None if the process died; raise errors of the worker itself."""
 
     def submit(self, job: Any) -> None:
         process = self._idle.pop() if self._idle else self.start_process()
         self._running[self.call(process, "start", job)] = process, job
 
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | None]:
         while True:
             future = self.first_done(list(self._running))
             process, job = self._running.pop(future)
@@ -114,7 +112,7 @@ class RemoteExecutor(Executor):
             except BaseException:
                 self.end_process(process)
                 raise
-            if isinstance(message, Died) or (isinstance(message, Finished) and not message.clean):
+            if message is None or (isinstance(message, Finished) and not message.clean):
                 self.end_process(process)
                 return job, message
             self._idle.append(process)
@@ -175,4 +173,4 @@ class Processes(RemoteExecutor):
         try:
             return future.result()
         except TerminatedWorkerError:
-            return Died()
+            return None

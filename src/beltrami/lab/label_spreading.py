@@ -6,10 +6,8 @@ from beltrami.data import Dataset, Split
 
 
 def spread_labels(dataset: Dataset, split: Split) -> dict[str, float]:
-    """Return the test accuracy, in per cent, of scikit-learn's LabelSpreading with each of its kernels.
-
-    It uses the features of all nodes and the labels of the training nodes, and builds its own graph.
-    """
+    """Return the test accuracy, in per cent, of scikit-learn's LabelSpreading with each of its kernels. It uses the
+    features of all nodes and the labels of the training nodes, and builds its own graph."""
     from sklearn.semi_supervised import LabelSpreading
 
     x, y = dataset.x.cpu().numpy(), dataset.y.cpu().numpy()

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
 from beltrami.lab.executor import RemoteExecutor
-from beltrami.lab.worker import Died, Worker, WorkerProcess, data_folders
+from beltrami.lab.worker import Worker, WorkerProcess, data_folders
 
 LOCAL = "local"
 """The address of a Ray cluster that is started on this machine and ends with the block."""
@@ -127,7 +127,7 @@ class Ray(RemoteExecutor):
                 raise DataError(
                     f"a machine of the cluster cannot run jobs ({why}): install the same library there."
                 ) from error
-            return Died()
+            return None
 
     def _machines(self) -> list[Mapping[str, float]]:
         """Return the resources of each machine, reserved or not."""

@@ -30,11 +30,6 @@ class Finished:
     clean: bool = True
 
 
-@dataclass(frozen=True)
-class Died:
-    """The process of a job ended before the job did."""
-
-
 class Worker(Protocol):
     """Runs jobs, one at a time. Workers, jobs and values are pickled by remote executors."""
 

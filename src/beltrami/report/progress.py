@@ -60,21 +60,11 @@ def epoch_callback(shown: Display, epochs: int, *, title: str) -> Callable[[Epoc
 
 
 class RunCounter:
-    """The progress of a study or a search: runs that have ended, the state of the others, and the time left.
+    """The progress of a study or a search: runs that have ended, as ``describe`` says, and the time left."""
 
-    ``describe`` says what a record holds.
-    """
-
-    def __init__(
-        self,
-        display: Display,
-        total: int,
-        title: str,
-        describe: Callable[[Record], str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.display, self.total, self.title, self.describe, self.clock = display, total, title, describe, clock
-        self.done, self.state, self.left, self.start = 0, "", "", clock()
+    def __init__(self, display: Display, total: int, title: str, describe: Callable[[Record], str]) -> None:
+        self.display, self.total, self.title, self.describe = display, total, title, describe
+        self.done, self.state, self.left, self.start = 0, "", "", time.monotonic()
 
     def status(self, text: str) -> None:
         """Show what is running."""
@@ -88,7 +78,7 @@ class RunCounter:
     def end(self, record: Record) -> None:
         """Count a run that has ended; on a terminal only errors are printed."""
         self.done += 1
-        taken = self.clock() - self.start
+        taken = time.monotonic() - self.start
         left = taken / self.done * (self.total - self.done)  # if the others take as long as those that have ended
         self.left = f"about {_duration(left)} left" if self.done < self.total else f"in {_duration(taken)}"
         if not self.display.live:

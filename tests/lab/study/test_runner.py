@@ -18,7 +18,7 @@ from beltrami.lab.study.record import Record, RecordLog
 from beltrami.lab.study.runner import BatchWorker, batch_size, local_executor, pending, reuse, run_study
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import COUNT, FOLLOW, TIME, TRAIN, Outcome, Work
-from beltrami.lab.worker import Died, Finished, OnEpoch
+from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.run import Problem, load_problem
 from beltrami.train import count_parameters
 
@@ -54,10 +54,10 @@ def failing(
 class DyingExecutor(Local):
     """Stands for a process that dies with batches of more than one run, and with the run of seed 1."""
 
-    def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
+    def wait(self, *given: Any) -> tuple[Any, Finished | None]:
         batch = self._running[0]
         if len(batch.runs) > 1 or batch.runs[0].config.seed == 1:
-            return self._running.pop(), Died()
+            return self._running.pop(), None
         return super().wait(*given)
 
 
@@ -67,7 +67,7 @@ class LastFirst(Local):
     def capacity(self) -> int:
         return 2
 
-    def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
+    def wait(self, *given: Any) -> tuple[Any, Finished | None]:
         self._running.reverse()
         return super().wait(*given)
 

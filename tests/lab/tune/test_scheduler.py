@@ -16,7 +16,7 @@ from beltrami.lab.executor import Local
 from beltrami.lab.study.record import Record, RecordLog, read_records
 from beltrami.lab.tune.scheduler import Rungs, TrialWorker, run_search
 from beltrami.lab.tune.search import TrialProgress, search_for
-from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch
+from beltrami.lab.worker import Finished, JobReport, OnEpoch
 
 SEARCH = search_for("digits", "blend", splits=1, settings=["train.epochs=25"])
 
@@ -74,8 +74,8 @@ def test_trials_that_fail_or_die_leave_their_error_and_do_not_count_later(tmp_pa
     assert brief(searched(path, {0: None})[0]) == ("0", 10, False, "the loss became nan")
 
     class Dying(Local):
-        def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
-            return self._running.pop(), Died()
+        def wait(self, *given: Any) -> tuple[Any, Finished | None]:
+            return self._running.pop(), None
 
     with RecordLog(path, resume=True) as log, Dying(LevelWorker({1: 1.0})) as executor:
         run_search(executor, SEARCH, [1], log, watch=Seen())

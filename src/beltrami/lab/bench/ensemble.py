@@ -13,7 +13,7 @@ from beltrami.data import Split
 from beltrami.lab.bench.measure import Measurement
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.lab.executor import Executor, Processes
-from beltrami.lab.worker import Died, Finished, OnEpoch
+from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.model import BLEND, Inputs
 from beltrami.train import fit, fit_many, seeded
 
@@ -39,17 +39,15 @@ def _on_gpu(problem: BenchProblem, config: RunConfig) -> Measurement:
     """Measure runs as one program, and single runs with and without a CUDA graph."""
     together = _seconds(problem, config, range(RUNS["cuda"]), together=True)
     row: Measurement = {"together_s_per_run": together}
-    for name, record in (("alone", None), ("alone_eager", False)):
-        alone = _seconds(problem, config, range(ALONE["cuda"]), together=False, record=record)
+    for name, eager in (("alone", False), ("alone_eager", True)):
+        alone = _seconds(problem, config, range(ALONE["cuda"]), together=False, eager=eager)
         row |= {f"{name}_s_per_run": alone, f"{name}_ratio": round(alone / together, 2)}
     return row
 
 
 def _on_cpu(problem: BenchProblem, config: RunConfig) -> Measurement:
-    """Measure runs in processes of one thread on all cores, and single runs on as many threads.
-
-    ``alone_ratio`` leaves out the start of the processes; ``hundred_ratio`` is of a hundred runs with it. Medians.
-    """
+    """Measure runs in processes of one thread on all cores, and single runs on as many threads. ``alone_ratio`` leaves
+    out the start of the processes; ``hundred_ratio`` is of a hundred runs with it. Medians."""
     size, start = torch.get_num_threads(), time.perf_counter()
     with Processes(EnsembleWorker(problem.name), size) as executor:
         _run_all(executor, replace(config, train=replace(config.train, epochs=1)), runs=size)
@@ -90,21 +88,15 @@ def _run_all(executor: Executor, config: RunConfig, *, runs: int) -> None:
     while waiting or executor.busy:
         while waiting and executor.has_room:
             executor.submit((config, waiting.pop(0)))
-        if isinstance(executor.wait(lambda job, value: True)[1], Died):
+        if executor.wait(lambda job, value: True)[1] is None:
             raise RuntimeError("a process of the ensemble died: the machine may be short of memory.")
 
 
 def _seconds(
-    problem: BenchProblem,
-    config: RunConfig,
-    seeds: range,
-    *,
-    together: bool,
-    record: bool | None = None,
-    warm_up: bool = True,
+    problem: BenchProblem, config: RunConfig, seeds: range, *, together: bool, eager: bool = False, warm_up: bool = True
 ) -> float:
     """Return the seconds per run; a short training comes first to warm up."""
-    training = replace(build_training(config.train), cuda_graph=record)
+    training = replace(build_training(config.train), cuda_graph=False if eager else None)
     for chosen in (replace(training, epochs=2), training) if warm_up else (training,):
         models, (inputs, *_) = zip(*(fresh_model(problem, config, seed) for seed in seeds), strict=True)
         splits = [random_split(problem, seed) for seed in seeds]

@@ -23,10 +23,8 @@ ON_CPU = (10**4, 10**5, 10**6)
 
 
 def kernels(device: str, sizes: Sequence[str]) -> list[Measurement]:
-    """Measure each operation and its derivative; bytes count a node's row once for each edge that reads it.
-
-    On a GPU ``recorded`` is our kernel as a CUDA graph, without the host's part, and bandwidth is computed from it.
-    """
+    """Measure each operation and its derivative; bytes count a node's row once for each edge that reads it. On a GPU
+    ``recorded`` is our kernel as a CUDA graph, without the host's part, and bandwidth is computed from it."""
     bandwidth = copy_bandwidth(device)
     rows = []
     for size in sizes:
@@ -99,10 +97,8 @@ def _operations(edges: Edges) -> dict[str, _Operation]:
 
 
 def scaling(device: str, sizes: Sequence[str]) -> list[Measurement]:
-    """Measure an evaluation of the flow and its derivative on random graphs of more and more edges.
-
-    Each row has the exponent of growth since the row before; the last row has the exponent over the whole range.
-    """
+    """Measure an evaluation of the flow and its derivative on random graphs of more and more edges. Each row has the
+    exponent of growth since the row before; the last row has the exponent over the whole range."""
     rows: list[Measurement] = []
     for edges in ON_GPU if device.startswith("cuda") else ON_CPU:
         row: Measurement = {"edges": edges, "nodes": edges // DEGREE}

@@ -19,13 +19,10 @@ LENGTH = 16  # hexadecimal characters of a digest
 
 
 def key_of(config: RunConfig) -> str:
-    """Return the digest of a configuration, seeds included.
-
-    Settings at their defaults are left out, so that a new setting does not change the keys of existing runs.
-    """
+    """Return the digest of a configuration, seeds included. Settings at their defaults are left out, so that a new
+    setting does not change the keys of existing runs."""
     named = {"dataset": config.dataset, "recipe": config.recipe, **departures(config)}
-    text = json.dumps(named, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
 def setup_of(config: RunConfig) -> str:

@@ -52,10 +52,8 @@ class Failed:
 
 
 class BatchWorker:
-    """Runs batches on a device. Errors are returned as text, which can be pickled and keeps no tensors alive.
-
-    A problem is loaded once for single runs that come after each other and differ by their seeds alone.
-    """
+    """Runs batches on a device. Errors are returned as text, which can be pickled and keeps no tensors alive. A problem
+    is loaded once for single runs that come after each other and differ by their seeds alone."""
 
     def __init__(self, work: Work, device: str) -> None:
         self.work, self.device = work, device
@@ -103,10 +101,8 @@ def batch_size(work: Work, *, device: str, together: int | None) -> int:
 
 
 def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int]:
-    """Return an executor on this machine and the size of its batches.
-
-    On a GPU, ``size`` runs are one program. On a CPU, they are shared by as many processes as torch uses threads.
-    """
+    """Return an executor on this machine and the size of its batches. On a GPU, ``size`` runs are one program. On a
+    CPU, they are shared by as many processes as torch uses threads."""
     processes = min(torch.get_num_threads(), size) if device == "cpu" else 1
     if processes == 1:
         return Local(BatchWorker(work, device)), size

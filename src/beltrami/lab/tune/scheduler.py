@@ -16,7 +16,7 @@ from beltrami.lab.executor import Executor
 from beltrami.lab.study.record import RecordLog, latest
 from beltrami.lab.study.runner import Watch
 from beltrami.lab.tune.search import Search, TrialProgress, ranking
-from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch
+from beltrami.lab.worker import Finished, JobReport, OnEpoch
 from beltrami.run import Problem, load_problem, on_split
 from beltrami.train import Fitting, ValidationScore, seeded, start_fit
 
@@ -43,10 +43,8 @@ class TrialWorker:
 
 
 def train_trial(configs: Sequence[RunConfig], *, device: str = "cpu") -> Generator[TrialProgress, None, None]:
-    """Train the runs of a trial in turns of one epoch, and yield its progress after each turn and at the end.
-
-    Labels of test nodes are hidden before training begins.
-    """
+    """Train the runs of a trial in turns of one epoch, and yield its progress after each turn and at the end. Labels of
+    test nodes are hidden before training begins."""
     start = time.perf_counter()
     problem = load_problem(configs[0], device=device)
     fits = [_start(config, on_split(problem, config)) for config in configs]
@@ -111,10 +109,7 @@ class Rungs:
 
 def run_search(executor: Executor, search: Search, numbers: Sequence[int], log: RecordLog, *, watch: Watch) -> None:
     """Run trials by their numbers and append a record of each. The executor is inside its block and has a
-    :class:`TrialWorker`.
-
-    Trials in the log count at the milestones as if the search had never been interrupted.
-    """
+    :class:`TrialWorker`. Trials in the log count at the milestones as if the search had never been interrupted."""
     rungs, running, stopped = Rungs(), dict[int, TrialProgress](), set[int]()
     for record in latest(log.records):
         if record.error is None:
@@ -141,7 +136,7 @@ def run_search(executor: Executor, search: Search, numbers: Sequence[int], log: 
             executor.submit(waiting.pop(0))
         number, outcome = executor.wait(goes_on)
         progress, error = running.pop(number), None
-        if isinstance(outcome, Died):
+        if outcome is None:
             error = "the trial's process died: the machine may be short of memory"
         elif isinstance(outcome.value, str):
             error = outcome.value

@@ -106,13 +106,7 @@ def ranking(records: Iterable[Record]) -> list[Record]:
 
 
 def search_for(
-    dataset: str,
-    recipe: str,
-    *,
-    protocol: str | None = None,
-    splits: int = 1,
-    settings: Sequence[str] = (),
-    seed: int = 0,
+    dataset: str, recipe: str, *, protocol: str | None = None, splits: int, settings: Sequence[str] = (), seed: int = 0
 ) -> Search:
     """Return the search around a recipe on a dataset, both by name; the recipe may be a configuration file.
 
