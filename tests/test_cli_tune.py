@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from beltrami.cli import main
-from beltrami.lab.executor import Executor, Local
+from beltrami.lab.executor import Executor, Finished, JobReport, Local, OnEpoch
 from beltrami.lab.study.record import read_records
 from beltrami.lab.tune.scheduler import TrialWorker
 from beltrami.lab.tune.search import Search
-from beltrami.lab.worker import Finished, JobReport, OnEpoch
 
 HELD = [
     "train.epochs=12",

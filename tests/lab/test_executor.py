@@ -11,9 +11,8 @@ import torch
 from counting_worker import CountingWorker, ForeignWorker
 
 from beltrami.errors import DataError, UnknownName
-from beltrami.lab.executor import Executor, Local, Processes
+from beltrami.lab.executor import Executor, Finished, Local, Processes, WorkerProcess, data_folders
 from beltrami.lab.ray_cluster import Ray, Resources
-from beltrami.lab.worker import Finished, WorkerProcess, data_folders
 
 QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 

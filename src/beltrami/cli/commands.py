@@ -29,12 +29,11 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)]
+
+
 @app.callback()
-def options(
-    version: Annotated[
-        bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
+def options(version: Version = False) -> None:
     """Beltrami neural diffusion on graphs: a flow on a stencil by a scheme."""
 
 

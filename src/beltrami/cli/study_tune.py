@@ -14,9 +14,9 @@ from beltrami.cli.option import Dataset, Device, Settings, check_device, check_f
 from beltrami.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
-    from beltrami.lab.executor import Executor
+    from beltrami.lab.executor import Executor, Worker
+    from beltrami.lab.study.record import RecordLog
     from beltrami.lab.study.work import Work
-    from beltrami.lab.worker import Worker
 
 NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
 Resume = Annotated[bool, Option("--resume", help="Continue a results file: runs with a result are not repeated.")]
@@ -82,11 +82,6 @@ def study(
     only, rows = (list(filter(None, map(str.strip, ",".join(given or ()).split(",")))) for given in (datasets, methods))
     runs = plan(chosen, datasets=only, methods=rows, splits=splits, inits=inits, settings=settings or [])
     check_folder(out)
-
-    def done() -> str:
-        log.reread()
-        return f"{len(runs) - len(pending(runs, log))} of {len(runs)} runs in {path}"
-
     with RecordLog(path, resume=resume) as log:
         reuse(chosen, runs, log)
         todo = pending(runs, log)
@@ -94,7 +89,8 @@ def study(
             with display() as shown:
                 for dataset in dict.fromkeys(run.config.dataset for run in todo):
                     load(dataset, progress=shown.update)  # missing files are an error now, not after hours
-            with _resumable(done), executor, display() as shown:
+            resumable = _resumable(log, lambda: f"{len(runs) - len(pending(runs, log))} of {len(runs)} runs")
+            with resumable, executor, display() as shown:
                 watch = RunCounter(shown, len(todo), name, describe_run)
                 run_study(executor, todo, log, batch_size=size, watch=watch)
         print_tables(tabulate(chosen, log.records), path=path)
@@ -162,17 +158,12 @@ def tune(
     worker, cpus, gpus = TrialWorker(search, device), cpus_per_trial, gpus_per_trial
     executor = ray_executor("beltrami tune", worker, "trial", device, cpus=cpus, gpus=gpus, address=address)
     check_folder(folder)
-
-    def done() -> str:
-        log.reread()
-        return f"{len(log.done())} trials in {log.path}"
-
     with RecordLog(folder / "trials.jsonl", resume=resume) as log:
         todo = search.pending(trials, log.records)
         if todo:
             with display() as shown:
                 load_problem(search.base, progress=shown.update)  # missing files are an error now; caches positions
-            with _resumable(done), executor, display() as shown:
+            with _resumable(log, lambda: f"{len(log.done())} trials"), executor, display() as shown:
                 watch = RunCounter(shown, len(todo), f"{dataset} / {search.base.recipe}", describe_trial)
                 run_search(executor, search, todo, log, watch=watch)
         best = search.best(log.records)
@@ -200,12 +191,13 @@ def ray_executor(
 
 
 @contextmanager
-def _resumable(done: Callable[[], str]) -> Iterator[None]:
+def _resumable(log: "RecordLog", done: Callable[[], str]) -> Iterator[None]:
     """After an interrupt, print what is done and how to continue."""
     try:
         yield
     except KeyboardInterrupt:
         arguments = sys.argv[1:] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
         command = shlex.join(["beltrami", *arguments])
-        typer.echo(f"beltrami: interrupted with {done()}: go on with `{command}`.", err=True)
+        log.reread()
+        typer.echo(f"beltrami: interrupted with {done()} in {log.path}: go on with `{command}`.", err=True)
         raise typer.Exit(130) from None

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
-from beltrami.lab.executor import RemoteExecutor
-from beltrami.lab.worker import Worker, WorkerProcess, data_folders
+from beltrami.lab.executor import RemoteExecutor, Worker, WorkerProcess, data_folders
 
 LOCAL = "local"
 """The address of a Ray cluster that is started on this machine and ends with the block."""

@@ -155,13 +155,10 @@ def against_paper(table: Table) -> Plot | None:
         return None
 
     def panel(axis: Axes, dataset: str) -> None:
-        ours, papers = [], []
-        for height, method in enumerate(reversed(methods)):
-            cell = table.cells.get((method, dataset))
-            if cell is not None and cell.sample is not None:
-                ours.append((cell.sample.mean, height, cell.sample.half or 0.0))
-            if cell is not None and cell.paper is not None:
-                papers.append((cell.paper.value, height - 0.25, cell.paper.deviation or 0.0))
+        heights = {method: height for height, method in enumerate(reversed(methods))}
+        cells = [(heights[name], table.cells[name, dataset]) for name in heights if (name, dataset) in table.cells]
+        ours = [(cell.sample.mean, y, cell.sample.half or 0.0) for y, cell in cells if cell.sample]
+        papers = [(cell.paper.value, y - 0.25, cell.paper.deviation or 0.0) for y, cell in cells if cell.paper]
         _error_bars(axis, ours, "xerr", label="ours, 95% interval", fmt="o", color=OURS)
         _error_bars(axis, papers, "xerr", label="paper, standard deviation", fmt="D", color=PAPER)
         axis.set_yticks(range(len(methods)), list(reversed(methods)))

@@ -12,13 +12,12 @@ from study_records import Seen
 
 from beltrami.config import RunConfig, override
 from beltrami.errors import DataError, SolverError
-from beltrami.lab.executor import Local, Processes
+from beltrami.lab.executor import Finished, Local, OnEpoch, Processes
 from beltrami.lab.study.planning import PlannedRun, plan
 from beltrami.lab.study.record import Record, RecordLog
 from beltrami.lab.study.runner import BatchWorker, batch_size, local_executor, pending, reuse, run_study
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import COUNT, FOLLOW, TIME, TRAIN, Outcome, Work
-from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.run import Problem, load_problem
 from beltrami.train import count_parameters
 

@@ -15,7 +15,7 @@ from beltrami.lab.study.paper_tables import Figure
 from beltrami.lab.study.planning import Comparison
 from beltrami.lab.study.record import Record
 from beltrami.lab.study.studies import STUDIES
-from beltrami.lab.study.summary import Sample, compare, independent_values, quantile, tabulate
+from beltrami.lab.study.summary import Sample, compare, independent_values, tabulate
 
 RANDOM = STUDIES["random"]
 VALUES = [83.1, 84.0, 82.5, 85.2, 83.9, 84.4, 81.8]
@@ -86,7 +86,10 @@ def test_times_of_two_devices_are_not_compared() -> None:
 
 def test_quantiles_are_those_of_the_printed_table() -> None:
     for freedom, printed in ((1, 12.706), (4, 2.776), (9, 2.262), (99, 1.984)):
-        assert quantile(freedom) == pytest.approx(printed, abs=5e-4)
+        sample = Sample.of([float(value) for value in range(freedom + 1)])
+        assert sample.half is not None
+        spread = stdev(range(freedom + 1)) / (freedom + 1) ** 0.5
+        assert sample.half / spread == pytest.approx(printed, abs=5e-4)
 
 
 def test_interval_is_that_of_the_one_sample_test() -> None:

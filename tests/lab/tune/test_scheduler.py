@@ -12,11 +12,10 @@ import pytest
 from study_records import Seen
 
 from beltrami.config import override
-from beltrami.lab.executor import Local
+from beltrami.lab.executor import Finished, JobReport, Local, OnEpoch
 from beltrami.lab.study.record import Record, RecordLog, read_records
 from beltrami.lab.tune.scheduler import Rungs, TrialWorker, run_search
 from beltrami.lab.tune.search import TrialProgress, search_for
-from beltrami.lab.worker import Finished, JobReport, OnEpoch
 
 SEARCH = search_for("digits", "blend", splits=1, settings=["train.epochs=25"])
 

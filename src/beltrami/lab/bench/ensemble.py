@@ -12,8 +12,7 @@ from beltrami.config.build import build_training
 from beltrami.data import Split
 from beltrami.lab.bench.measure import Measurement
 from beltrami.lab.bench.problem import BenchProblem
-from beltrami.lab.executor import Executor, Processes
-from beltrami.lab.worker import Finished, OnEpoch
+from beltrami.lab.executor import Executor, Finished, OnEpoch, Processes
 from beltrami.model import BLEND, Inputs
 from beltrami.train import fit, fit_many, seeded
 
@@ -21,18 +20,15 @@ RUNS = {"cuda": 100, "cpu": 8}
 ALONE = {"cuda": 3, "cpu": 1}  # runs one after the other, from which the time of all is estimated
 EPOCHS = {"cuda": 50, "cpu": 20}
 ROUNDS = 3  # on a CPU, together and alone in turns: other work on the machine then slows down both
-SMALL = ("cora",)  # a hundred models of larger sizes do not fit into memory
+SIZE = "cora"  # a hundred models of larger sizes do not fit into memory
 
 
 def ensemble(device: str, sizes: Sequence[str]) -> list[Measurement]:
     """Measure the seconds per run, validation included, together and alone."""
-    rows = []
-    for size in [size for size in sizes if size in SMALL] or SMALL:
-        problem, kind = BenchProblem.load(size, device=device), device.split(":")[0]
-        config = replace(problem.config, train=replace(problem.config.train, epochs=EPOCHS[kind], patience=10**6))
-        row: Measurement = {"size": size, "origin": problem.origin, "runs": RUNS[kind], "epochs": EPOCHS[kind]}
-        rows.append(row | (_on_cpu(problem, config) if kind == "cpu" else _on_gpu(problem, config)))
-    return rows
+    problem, kind = BenchProblem.load(SIZE, device=device), device.split(":")[0]
+    config = replace(problem.config, train=replace(problem.config.train, epochs=EPOCHS[kind], patience=10**6))
+    row: Measurement = {"size": SIZE, "origin": problem.origin, "runs": RUNS[kind], "epochs": EPOCHS[kind]}
+    return [row | (_on_cpu(problem, config) if kind == "cpu" else _on_gpu(problem, config))]
 
 
 def _on_gpu(problem: BenchProblem, config: RunConfig) -> Measurement:

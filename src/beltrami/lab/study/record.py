@@ -4,10 +4,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
@@ -106,7 +107,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list({record.identity: record for record in records}.values())
 
 
-class RecordLog:
+class RecordLog(AbstractContextManager["RecordLog"]):
     """A file of records, locked for writing.
 
     A record is on the disk when :meth:`append` returns. A process that is killed while it writes leaves an incomplete
@@ -157,9 +158,6 @@ class RecordLog:
     def done(self) -> set[tuple[str, str]]:
         """Return the identities of the runs that ended without an error."""
         return {record.identity for record in latest(self.records) if record.error is None}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()  # which releases the lock

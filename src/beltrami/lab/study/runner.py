@@ -9,12 +9,11 @@ import torch
 
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError, in_words
-from beltrami.lab.executor import Executor, Local, Processes
+from beltrami.lab.executor import Executor, Finished, Local, OnEpoch, Processes
 from beltrami.lab.study.planning import PlannedRun, Study, check_setups
 from beltrami.lab.study.record import Record, RecordLog, latest, read_folder, setup_of
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Outcome, Work
-from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.run import Problem, on_split
 
 TOGETHER = 25  # on a GPU: runs trained as one program by default
@@ -25,9 +24,7 @@ class Watch(Protocol):
     """Shows the progress of a study or a search: what is running, messages, and runs that have ended."""
 
     def status(self, text: str) -> None: ...
-
     def note(self, text: str) -> None: ...
-
     def end(self, record: Record) -> None: ...
 
 

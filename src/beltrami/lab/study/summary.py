@@ -12,7 +12,6 @@ from beltrami.lab.study.paper_tables import Figure
 from beltrami.lab.study.planning import Comparison, Quantity, Study
 from beltrami.lab.study.record import Record, latest
 
-LEVEL = 0.95
 Cells = Mapping[tuple[str, str], Sequence[Record]]
 """Records by method and dataset."""
 
@@ -30,21 +29,18 @@ class Sample:
 
     @staticmethod
     def of(values: Sequence[float]) -> "Sample":
+        from scipy.stats import t
+
         n = len(values)
         if n == 0:
             raise ValueError("Sample needs at least one value; got none.")
-        return Sample(n, mean(values), quantile(n - 1) * stdev(values) / math.sqrt(n) if n > 1 else None)
+        if n == 1:
+            return Sample(1, values[0], None)
+        return Sample(n, mean(values), float(t.ppf(0.975, n - 1)) * stdev(values) / math.sqrt(n))
 
     @property
     def interval(self) -> tuple[float, float] | None:
         return None if self.half is None else (self.mean - self.half, self.mean + self.half)
-
-
-def quantile(freedom: int) -> float:
-    """Return the quantile of Student's distribution that leaves 2.5% above it."""
-    from scipy.stats import t
-
-    return float(t.ppf((1 + LEVEL) / 2, freedom))
 
 
 def independent_values(records: Iterable[Record], quantity: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, NoneSpec
 from beltrami.errors import SolverError
 from beltrami.lab.bench.measure import Timer
-from beltrami.lab.worker import OnEpoch
+from beltrami.lab.executor import OnEpoch
 from beltrami.model import Classifier
 from beltrami.result import RunResult
 from beltrami.run import Problem, load_problem, run_config, run_configs

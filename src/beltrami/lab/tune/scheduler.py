@@ -12,11 +12,10 @@ from beltrami.config.build import build_training
 from beltrami.config.spec import RunConfig
 from beltrami.data import Split
 from beltrami.errors import in_words
-from beltrami.lab.executor import Executor
+from beltrami.lab.executor import Executor, Finished, JobReport, OnEpoch
 from beltrami.lab.study.record import RecordLog, latest
 from beltrami.lab.study.runner import Watch
 from beltrami.lab.tune.search import Search, TrialProgress, ranking
-from beltrami.lab.worker import Finished, JobReport, OnEpoch
 from beltrami.run import Problem, load_problem, on_split
 from beltrami.train import Fitting, ValidationScore, seeded, start_fit
 
