@@ -73,8 +73,7 @@ def study(
         raise UnknownName("study", name, STUDIES)
     chosen, path = STUDIES[name], out / f"{name}.jsonl"
     if show:
-        records = read_records(path)
-        if not records:
+        if not (records := read_records(path)):
             raise ValueError(f"there are no results at {path}: run `beltrami study {name}` first, or set `--out`.")
         print_tables(tabulate(chosen, records), path=path)
         return
@@ -84,8 +83,7 @@ def study(
     check_folder(out)
     with RecordLog(path, resume=resume) as log:
         reuse(chosen, runs, log)
-        todo = pending(runs, log)
-        if todo:
+        if todo := pending(runs, log):
             with display() as shown:
                 for dataset in dict.fromkeys(run.config.dataset for run in todo):
                     load(dataset, progress=shown.update)  # missing files are an error now, not after hours
@@ -159,8 +157,7 @@ def tune(
     executor = ray_executor("beltrami tune", worker, "trial", device, cpus=cpus, gpus=gpus, address=address)
     check_folder(folder)
     with RecordLog(folder / "trials.jsonl", resume=resume) as log:
-        todo = search.pending(trials, log.records)
-        if todo:
+        if todo := search.pending(trials, log.records):
             with display() as shown:
                 load_problem(search.base, progress=shown.update)  # missing files are an error now; caches positions
             with _resumable(log, lambda: f"{len(log.done())} trials"), executor, display() as shown:

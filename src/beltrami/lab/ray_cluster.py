@@ -65,11 +65,9 @@ class Resources:
 class Ray(RemoteExecutor):
     """As many jobs at once as the machines of a Ray cluster have room for. Creating it imports Ray.
 
-    A job whose machine is lost has died; machines that join the cluster are used. When the block is left, the cluster's
-    processes and files on this machine are gone, and jobs on other machines are abandoned.
-
-    ``resources`` are those of each job; ``address`` is that of an existing cluster, such as ``auto``, or ``LOCAL``.
-    Every machine of a cluster needs the library and the data in the same folders as here.
+    Machines that join the cluster are used. When the block is left, the cluster's processes and files on this machine
+    are gone, and jobs on other machines are abandoned. ``resources`` are those of each job; ``address`` is that of an
+    existing cluster, such as ``auto``, or ``LOCAL``. Every machine needs the library and the data in the same folders.
     """
 
     def __init__(self, worker: Worker, resources: Resources, *, address: str = LOCAL) -> None:

@@ -34,13 +34,8 @@ class Display:
 @contextmanager
 def display(title: str | None = None) -> Iterator[Display]:
     """Open a display on the standard error; the bars disappear at the end. A title has a bar without a count."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[state]}", markup=False),
-        TimeElapsedColumn(),
-    )
+    name, state = TextColumn("[bold]{task.description}"), TextColumn("{task.fields[state]}", markup=False)
+    columns = (SpinnerColumn(), name, BarColumn(bar_width=24), state, TimeElapsedColumn())
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         if title is not None:

@@ -58,9 +58,10 @@ def table_texts(table: Table) -> tuple[Texts, Texts]:
 
 def failures(table: Table) -> str:
     """Return a sentence on the runs that failed; empty if none did."""
-    if not table.failed:
+    failed = sum(cell.failed for cell in table.cells.values())
+    if not failed:
         return ""
-    runs = "1 run" if table.failed == 1 else f"{table.failed} runs"
+    runs = "1 run" if failed == 1 else f"{failed} runs"
     return f"{runs} failed and count for nothing here; the lines of the results file say why."
 
 
@@ -77,10 +78,8 @@ def describe_trial(record: Record) -> str:
     if record.error is not None:
         return f"trial {record.method}: failed: {record.error}"
     epochs, end = len(record.extra["by_epoch"]), "stopped after" if record.extra["stopped"] else "in"
-    return (
-        f"trial {record.method}: validation {_validation(record)}%, {end} {epochs} epochs, "
-        f"{record.extra['seconds']:.1f} s"
-    )
+    seconds = f"{record.extra['seconds']:.1f} s"
+    return f"trial {record.method}: validation {_validation(record)}%, {end} {epochs} epochs, {seconds}"
 
 
 def print_studies(studies: Mapping[str, Study]) -> None:
@@ -103,8 +102,8 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
                 console.print(f"[bold]{heading}[/]")
                 for first in range(0, len(table.datasets), at_once):
                     console.print(_grid(table.datasets[first : first + at_once], rows))
-        if table.failed:
-            console.print(f"[yellow]{failures(table)}[/]")
+        if sentence := failures(table):
+            console.print(f"[yellow]{sentence}[/]")
     console.print(f"[dim]{escape(NOTE)}[/]")
     console.print(f"[dim]from[/] {path}")
 

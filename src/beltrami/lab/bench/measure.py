@@ -22,11 +22,8 @@ BACKENDS = {"ours": "auto", "library": "vendor", "reference": "reference"}
 
 
 class Timer:
-    """Wall-clock seconds of functions, measured in turns so that a disturbance affects all of them.
-
-    There are ``rounds`` measurements of each; short functions are repeated to fill ``seconds``, and a GPU is
-    synchronised before and after.
-    """
+    """Wall-clock seconds of functions, measured in turns so that a disturbance affects all of them: ``rounds`` times
+    each. Short functions are repeated to fill ``seconds``, and a GPU is synchronised before and after."""
 
     def __init__(self, device: str, *, seconds: float = 0.1, rounds: int = 7) -> None:
         self.device, self.seconds, self.rounds = device, seconds, rounds

@@ -112,10 +112,8 @@ def generated(name: str) -> Dataset:
 
 
 class PyGGAT(nn.Module):
-    """PyG's GAT of two layers with eight heads of width eight, as its authors trained it.
-
-    With ``loops`` the layers add self-loops in every call, as by default; without, the graph must have them.
-    """
+    """PyG's GAT of two layers with eight heads of width eight, as its authors trained it. With ``loops`` the layers add
+    self-loops in every call, as by default; without, the graph must have them."""
 
     heads, hidden, dropout = 8, 8, 0.6
 

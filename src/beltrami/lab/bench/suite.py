@@ -39,13 +39,7 @@ def _plain_step(problem: BenchProblem, config: RunConfig) -> Work:
     time, tolerance = terminal_time(config.scheme), TORCHDIFFEQ_TOLERANCE
     scheme = TorchDiffEqSpec(method="dopri5", time=time, rtol=tolerance, atol=tolerance)
     with use("reference"):
-        step = problem.step(replace(config, scheme=scheme), record=False)
-
-    def run() -> object:
-        with use("reference"):
-            return step()
-
-    return run
+        return use("reference")(problem.step(replace(config, scheme=scheme), record=False))
 
 
 def _infer(problem: BenchProblem, device: str) -> Measurement:

@@ -21,10 +21,8 @@ FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for 
 
 @dataclass(frozen=True)
 class Sampling:
-    """``splits`` splits of a protocol, and ``inits`` runs on each of them.
-
-    Split s is trained from the seeds s, s + 1, ..., so that more splits or seeds add runs and change none.
-    """
+    """``splits`` splits of a protocol, and ``inits`` runs on each of them: split s is trained from the seeds s, s + 1,
+    ..., so that more splits or seeds add runs and change none."""
 
     protocol: str
     splits: int
@@ -154,9 +152,7 @@ def plan(
     settings: Sequence[str] = (),
 ) -> list[PlannedRun]:
     """Return every run of a study, dataset by dataset and method by method; by default all that have a recipe.
-
-    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them.
-    """
+    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them."""
     for name in datasets:
         if name not in CATALOGUE:
             raise UnknownName("dataset", name, CATALOGUE)

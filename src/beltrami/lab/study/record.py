@@ -108,11 +108,9 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 class RecordLog(AbstractContextManager["RecordLog"]):
-    """A file of records, locked for writing.
-
-    A record is on the disk when :meth:`append` returns. A process that is killed while it writes leaves an incomplete
-    last line, which is dropped when the file is next opened. A file that has records is refused unless ``resume``.
-    """
+    """A file of records, locked for writing. A record is on the disk when :meth:`append` returns. A process that is
+    killed while it writes leaves an incomplete last line, which is dropped when the file is next opened. A file that
+    has records is refused unless ``resume``."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         from fcntl import LOCK_EX, LOCK_NB, flock

@@ -125,11 +125,9 @@ def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
 
 
 def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *, batch_size: int, watch: Watch) -> None:
-    """Make the runs and append a record of each. A run that fails leaves its error, and the others go on.
-
-    A batch that is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor
-    is inside its block and has a :class:`BatchWorker`.
-    """
+    """Make the runs and append a record of each. A run that fails leaves its error, and the others go on. A batch that
+    is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor is inside its
+    block and has a :class:`BatchWorker`."""
     waiting: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
         waiting.setdefault(run.group, []).append(run)

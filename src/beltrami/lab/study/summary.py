@@ -91,10 +91,6 @@ class Table:
     cells: Mapping[tuple[str, str], Cell]
     comparisons: Mapping[Comparison, Mapping[str, Sample]]
 
-    @property
-    def failed(self) -> int:
-        return sum(cell.failed for cell in self.cells.values())
-
 
 def tabulate(study: Study, records: Iterable[Record]) -> list[Table]:
     """Return a table for each quantity of a study; a run counts once, by its last record."""

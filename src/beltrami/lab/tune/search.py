@@ -37,11 +37,8 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Search:
-    """Random points of a space around a configuration, each trained on the same splits.
-
-    Point 0 is the configuration itself, so that the best point is at least as good on validation. More trials add
-    points and change none.
-    """
+    """Random points of a space around a configuration, each trained on the same splits. Point 0 is the configuration
+    itself, so that the best point is at least as good on validation. More trials add points and change none."""
 
     base: RunConfig  # where the search begins
     space: Space  # the settings that may change
@@ -91,8 +88,7 @@ class Search:
     def best(self, records: Sequence[Record]) -> RunConfig | None:
         """Return the configuration of the highest validation accuracy, as a recipe that says how many were tried;
         None if no trial has a result."""
-        ranked = ranking(records)
-        if not ranked:
+        if not (ranked := ranking(records)):
             return None
         config = self.config(int(ranked[0].method))
         name = config.recipe.removesuffix(TUNED) + TUNED
@@ -108,11 +104,9 @@ def ranking(records: Iterable[Record]) -> list[Record]:
 def search_for(
     dataset: str, recipe: str, *, protocol: str | None = None, splits: int, settings: Sequence[str] = (), seed: int = 0
 ) -> Search:
-    """Return the search around a recipe on a dataset, both by name; the recipe may be a configuration file.
-
-    Each trial is trained on ``splits`` splits, or from as many initial weights if the protocol has one split.
-    ``settings`` change the recipe for all trials, as ``--set`` takes them, and are not searched.
-    """
+    """Return the search around a recipe, a name or a configuration file, on a dataset. Each trial is trained on
+    ``splits`` splits, or from as many initial weights if the protocol has one split. ``settings`` change the recipe for
+    all trials, as ``--set`` takes them, and are not searched."""
     base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol), settings))
     check_settings(base)
     held = {setting.partition("=")[0].strip() for setting in settings}

@@ -72,11 +72,8 @@ Space = Mapping[str, Distribution]
 
 
 def draw(space: Space, number: int, *, seed: int) -> dict[str, Any]:
-    """Return the settings of a point of a space, drawn independently.
-
-    A value depends on the seed, the point's number and the setting's name alone, so that a further setting leaves the
-    values of the others as they are.
-    """
+    """Return the settings of a point of a space, drawn independently. A value depends on the seed, the point's number
+    and the setting's name alone, so that a further setting leaves the values of the others as they are."""
     return {name: drawn.at(Random(f"{seed} {number} {name}").random()) for name, drawn in space.items()}
 
 
