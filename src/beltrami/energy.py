@@ -1,5 +1,4 @@
-r"""The Dirichlet energy, the discrete Polyakov action with the diffusivity of Theorem 1, and its families
-:math:`\tilde\psi`: how the weight of an edge depends on the distances around it."""
+r"""The Dirichlet energy, and the discrete Polyakov action with its families :math:`\tilde\psi` and its diffusivity."""
 
 from abc import ABC, abstractmethod
 
@@ -167,16 +166,13 @@ class PolyakovAction(Variational):
 
     def _diffusivity(self, p: Tensor, edges: Edges) -> Tensor:
         if not edges.structurally_symmetric:
-            raise ValueError(
-                "PolyakovAction needs an undirected graph, both directions of every edge, and this one is directed; "
-                "make it undirected with `Symmetric()` or `beltrami.data.undirected`."
-            )
+            what = "PolyakovAction needs an undirected graph, both directions of every edge, and this one is directed"
+            raise ValueError(f"{what}; make it undirected with `Symmetric()` or `beltrami.data.undirected`.")
         slope = _weighted(self.psi.slope(p, edges), edges)
         return slope + slope.index_select(0, edges.columns.edge)  # sorted by sender, the edges are their own reverses
 
 
 def _distance2(z: Tensor, edges: Edges) -> Tensor:
-    """Return the squared distance of the ends of each edge, (m,)."""
     norm2 = z.square().sum(-1, keepdim=True)
     both = spread(norm2, edges) + spread(norm2, edges, senders=True)
     return (both[:, 0] - 2 * edge_dot(z, z, edges)).clamp(min=0)
