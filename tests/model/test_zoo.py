@@ -284,15 +284,12 @@ def test_schemes_converge_to_the_same_solution(name: str) -> None:
         torch.testing.assert_close(solved(Scheme(solver, ConstantSteps(0.05))), exact, rtol=1e-3, atol=1e-3)
 
 
-def test_table_is_the_papers_and_every_docstring_states_its_row() -> None:
+def test_table_is_the_papers_and_names_functions_of_the_zoo() -> None:
     methods = [row.method for row in zoo.TABLE]
     assert methods[:7] == ["ChebNet", "GAT", "MoNet", "Transformer", "DeepSet/PointNet", "DIGL", "DGCNN/DGM"]
     assert methods[7:] == ["GCN (Onsager)", "GRAND", "BLEND"]
     for row in zoo.TABLE:
         assert row.build is getattr(zoo, row.build.__name__)
-        text = " ".join((row.build.__doc__ or "").split()).lower()
-        assert row.evolution.split(" + ")[-1].lower() in text
-        assert row.graph.split(" ")[0] in text
 
 
 def test_bad_arguments_are_refused() -> None:

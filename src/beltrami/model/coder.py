@@ -13,15 +13,10 @@ Matrix: TypeAlias = Tensor | SparseMatrix
 
 
 class Encoder(nn.Module):
-    """phi or psi: dropout, then a linear map, or two with a hidden layer. Sparse inputs stay sparse.
+    """phi or psi: dropout, then a linear map, or two with a ``hidden`` layer with ReLU, of this width.
 
-    Args:
-        dropout: share of the entries of the input, and of the hidden layer, dropped in training.
-        hidden: width of a hidden layer with ReLU; None for no hidden layer.
-        bias: whether the first linear map has a bias.
-
-    Shapes:
-        (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
+    ``dropout`` applies to the input and the hidden layer, ``bias`` to the first map. (n, channels), dense or
+    :class:`SparseMatrix` -> (n, out_channels).
     """
 
     def __init__(

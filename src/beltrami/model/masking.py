@@ -49,10 +49,7 @@ def masked(x: Tensor, seed: Tensor, calls: Tensor, *, threshold: int, scale: flo
 
 
 class _Masked(Function):
-    """The masks of stacked models: ``x`` (models, ...), or (1, ...) if shared -> (models, ...).
-
-    It is linear in ``x``, so its derivative is the same mask.
-    """
+    """The masks of stacked models, linear in ``x``: (models, ...), or (1, ...) if shared -> (models, ...)."""
 
     @staticmethod
     def forward(x: Tensor, seed: Tensor, calls: Tensor, threshold: int, scale: float, width: int) -> Tensor:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from beltrami.flow import FunctionField
 from beltrami.graph import Edges, aggregate
-from beltrami.model.baseline.base import Architecture, Baseline, Layer, symmetric_weights
+from beltrami.model.baseline.base import Architecture, Baseline, symmetric_weights
 from beltrami.model.baseline.layered import GCNLayer
 from beltrami.model.classifier import Inputs, Output
 from beltrami.model.coder import Decoder, Encoder, Matrix
@@ -33,15 +32,15 @@ class GraphODE(Baseline):
 
     .. math:: H(0) = F(X), \quad \frac{dH}{dt} = f(H), \quad Y = G(H(T))
 
-    F is ``first``, f is ``field``, G is ``last`` and T is ``time``.
+    F is ``first``, f is ``field``, G is ``last`` and T is ``time``. F and G are called as ``layer(x, edges)``.
     """
 
     def __init__(
         self,
         architecture: Architecture,
-        first: Layer,
+        first: nn.Module,
         field: GraphODEField,
-        last: Layer,
+        last: nn.Module,
         *,
         scheme: TimeStepping,
         time: float,
@@ -49,8 +48,7 @@ class GraphODE(Baseline):
         super().__init__(architecture)
         if not 0 < time < float("inf"):
             raise ValueError(f"GraphODE needs a positive, finite terminal `time`; got {time}.")
-        self.first, self.field, self.last = first, field, last
-        self.scheme, self.time = scheme, time
+        self.first, self.field, self.last, self.scheme, self.time = first, field, last, scheme, time
 
     def extra_repr(self) -> str:
         return f"stencil={self.architecture.stencil!r}\nscheme={self.scheme!r}\ntime={self.time!r}"
@@ -74,7 +72,7 @@ class GraphODE(Baseline):
         return solve(f, h0, ts, self.scheme, f.tensors)
 
 
-class CoderLayer(Layer):
+class CoderLayer(nn.Module):
     """An encoder or decoder as a layer; it ignores the edges."""
 
     def __init__(self, coder: Encoder | Decoder) -> None:
@@ -82,8 +80,7 @@ class CoderLayer(Layer):
         self.coder = coder
 
     def forward(self, x: Matrix, edges: Edges) -> Tensor:
-        out: Tensor = self.coder(x)
-        return out
+        return self.coder(x)  # type: ignore[no-any-return]
 
 
 class CGNNField(GraphODEField):
@@ -119,8 +116,7 @@ class CGNNField(GraphODEField):
         if self.skew is None or self.scale is None:
             return None
         u = torch.linalg.matrix_exp(self.skew - self.skew.t())
-        w: Tensor = (u * torch.sigmoid(self.scale)) @ u.t()
-        return w
+        return (u * torch.sigmoid(self.scale)) @ u.t()  # type: ignore[no-any-return]
 
 
 class ConvolutionField(GraphODEField):
@@ -143,15 +139,15 @@ class ConvolutionField(GraphODEField):
         return FunctionField(dh_dt, tuple(self.parameters()))
 
 
-class ReLULayer(Layer):
+class ReLULayer(nn.Module):
     """A layer followed by ReLU."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self.layer = layer
 
     def forward(self, x: Matrix, edges: Edges) -> Tensor:
-        return F.relu(self.layer(x, edges))
+        return torch.relu(self.layer(x, edges))
 
 
 def cgnn(architecture: Architecture, *, scheme: TimeStepping, time: float, mixing: bool = True) -> GraphODE:

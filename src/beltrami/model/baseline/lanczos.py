@@ -155,16 +155,12 @@ class LanczosLayer(nn.Module):
 class LanczosNet(DiscreteBaseline):
     """Layers of :class:`LanczosLayer` with ReLU in between, on one Krylov space of dimension ``steps``.
 
-    The graph must be undirected; its authors' has ``Loops()``. ``filters`` makes the filters of a layer.
+    ``matrix`` makes that space, and ``filters`` the filters of a layer. The graph must be undirected; its authors' has
+    ``Loops()``.
     """
 
     def __init__(
-        self,
-        architecture: Architecture,
-        matrix: NormalisedAdjacency | LearnedSimilarity,
-        filters: Callable[[], EigenvalueFilters | MatrixFilters],
-        *,
-        steps: int,
+        self, architecture: Architecture, matrix: nn.Module, filters: Callable[[], nn.Module], *, steps: int
     ) -> None:
         super().__init__(architecture)
         if steps < 1:

@@ -20,6 +20,7 @@ class ZooEntry:
     discretisation: str = "explicit, fixed step"
 
 
+ADAPTIVE_OR_IMPLICIT = "explicit, adaptive step, or implicit"
 TABLE = (
     ZooEntry("ChebNet", chebnet, "chebnet-flow", diffusivity="fixed a_ij", graph="fixed E"),
     ZooEntry("GAT", gat, "gat-flow", diffusivity="a(x_i, x_j)", graph="fixed E"),
@@ -29,18 +30,8 @@ TABLE = (
     ZooEntry("DIGL", digl, "digl-flow", diffusivity="a(x_i, x_j)", graph="fixed E(U)"),
     ZooEntry("DGCNN/DGM", dgcnn, "dgcnn-flow", diffusivity="a(x_i, x_j)", graph="adaptive E(X)"),
     ZooEntry("GCN (Onsager)", gcn, "gcn-flow", diffusivity="fixed a_ij", graph="fixed E"),
-    ZooEntry(
-        "GRAND", grand, "grand", diffusivity="a(x_i, x_j)", graph="fixed E", discretisation="explicit, adaptive step"
-    ),
-    ZooEntry(
-        "BLEND",
-        blend,
-        "blend",
-        evolution="positions U + features X",
-        diffusivity="a(z_i, z_j)",
-        graph="adaptive E(U)",
-        discretisation="explicit, adaptive step, or implicit",
-    ),
+    ZooEntry("GRAND", grand, "grand", "a(x_i, x_j)", "fixed E", discretisation="explicit, adaptive step"),
+    ZooEntry("BLEND", blend, "blend", "a(z_i, z_j)", "adaptive E(U)", "positions U + features X", ADAPTIVE_OR_IMPLICIT),
 )
 """The networks in the order of Table 1; GCN and GRAND, which it does not list, before BLEND."""
 
