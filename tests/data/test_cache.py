@@ -12,7 +12,7 @@ import torch
 from checks import crooked, kite, ragged, undirected
 from torch import Tensor
 
-from beltrami.data.cache import cached_positions, cached_stencil, position_key, positions_are_cached
+from beltrami.data.store import cached_positions, cached_stencil, position_key, positions_are_cached
 from beltrami.graph import Edges
 from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.stencil import KNN, AddEdges, Stencil
@@ -225,7 +225,7 @@ def test_two_processes_at_once_leave_one_complete_file(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from checks import crooked
-from beltrami.data.cache import cached_positions
+from beltrami.data.store import cached_positions
 from beltrami.position import DeepWalk
 folder = Path(sys.argv[1])
 (folder / f"ready-{sys.argv[2]}").touch()
