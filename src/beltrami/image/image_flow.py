@@ -1,4 +1,4 @@
-"""Flows of images: diffusion between neighbouring pixels, driven by the metric of the image's surface."""
+"""Flows of images, driven by the metric of the image's surface, and their time stepping with a frozen metric."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from beltrami.image.pixels import DOWN, FALLING, RIGHT, RISING, Offset, check_image, pixel_pairs
 from beltrami.image.surface import Pullback, Surface
+from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,10 +19,8 @@ class PixelDiffusion:
     .. math:: f(x)_i = \frac{1}{\mu_i} \sum_j w_{ij} (x_j - x_i), \qquad w_{ij} = w_{ji} \ge 0
 
     A graph flow, eq. (7), on the grid. It conserves :math:`\sum_i \mu_i x_i`. The image stays within its extremes
-    after an implicit step of any length and after an explicit step of at most :math:`1 / \mathrm{rate}`.
-
-    ``weights`` are, for each offset to a neighbour, the weights w of these pairs, shaped as in ``pixel_pairs``;
-    ``mass`` is mu (h, w), positive.
+    after an implicit step of any length and after an explicit step of at most :math:`1 / \mathrm{rate}`. ``weights``
+    are, for each offset, the w of these pairs, shaped as in ``pixel_pairs``; ``mass`` is mu (h, w), positive.
     """
 
     weights: tuple[tuple[Offset, Tensor], ...]
@@ -148,6 +147,54 @@ class InverseMetric(ImageFlow):
         return anisotropic(metric.g22 / det, -metric.g12 / det, metric.g11 / det, torch.ones_like(det))
 
 
+@dataclass(frozen=True)
+class Stepping(ABC):
+    """How the linear flow of a frozen metric is solved; the metric is frozen for a time ``hold``.
+
+    To evolve an image without freezing its metric, solve the flow itself: ``solve(flow, x, [0, time], scheme)``.
+    """
+
+    hold: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.hold) and self.hold > 0.0):
+            raise ValueError(f"{type(self).__name__} needs a positive `hold`; got {self.hold}.")
+
+    @abstractmethod
+    def scheme(self, field: PixelDiffusion) -> Scheme:
+        """Return the scheme that solves this flow."""
+
+
+class Explicit(Stepping):
+    """Euler steps of the largest length that keeps the image within its extremes: a quarter on the plane."""
+
+    def scheme(self, field: PixelDiffusion) -> Scheme:
+        return Scheme(Euler(), ConstantSteps(1 / max(field.rate, 1 / self.hold)))
+
+
+@dataclass(frozen=True)
+class Implicit(Stepping):
+    """One implicit Euler step for each metric: stable and within the extremes for any length; first order."""
+
+    rtol: float = 1e-4  # of the linear solver
+
+    def scheme(self, field: PixelDiffusion) -> Scheme:
+        return Scheme(SymmetricEuler(field.mass, self.rtol), ConstantSteps(self.hold))
+
+
+def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Tensor:
+    """Return the image (c, h, w) at ``time``, after equal intervals of at most ``stepping.hold``, each with the metric
+    of its start."""
+    if not (math.isfinite(time) and time > 0.0):
+        raise ValueError(f"`time` must be positive; got {time}.")
+    intervals = math.ceil(time / stepping.hold * (1.0 - 1e-9))
+    length = time / intervals
+    for k in range(intervals):
+        field = flow.freeze(x)
+        x = solve(field, x, [k * length, (k + 1) * length], stepping.scheme(field)).ys[-1]
+    return x
+
+
 def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None) -> Tensor:
     r"""Return the bilateral filter of an image, the Beltrami flow's kernel at short times, eq. (6).
 
@@ -156,10 +203,8 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
 
     Weights that depend on the image must be divided by their own sum; the paper's factor :math:`(4 \pi t)^{-d/2}`
     normalises only the first exponential, with the exponent 1 of the plane, eq. (5). At ``alpha`` 0 it is the
-    Gaussian filter of :math:`\sigma = \sqrt{2t}`, its kernel cut off at the border.
-
-    ``radius`` is half the window, in pixels; by default four :math:`\sigma = \sqrt{2t}` of the Gaussian in the plane.
-    ``x`` (c, h, w) -> (c, h, w).
+    Gaussian filter of :math:`\sigma = \sqrt{2t}`, its kernel cut off at the border. ``radius`` is half the window, in
+    pixels, by default four :math:`\sigma`.
     """
     check_image(x)
     if not (time > 0.0 and alpha >= 0.0):

@@ -14,17 +14,13 @@ Offset: TypeAlias = tuple[int, int]
 
 DOWN, RIGHT = (1, 0), (0, 1)
 FALLING, RISING = (1, 1), (1, -1)  # the two diagonals
-FOUR = (DOWN, RIGHT)
-EIGHT = (DOWN, RIGHT, FALLING, RISING)
 
 
 def pixel_pairs(x: Tensor, offset: Offset) -> tuple[Tensor, Tensor]:
     """Return views of all pixels that have a neighbour at ``offset`` (rows down, columns right), and of the neighbours.
 
-    Offsets point down, or right along the row, so that each pair of neighbours occurs once.
-
-    Shapes:
-        ``x`` (..., h, w) -> twice (..., h - down, w - |right|).
+    Offsets point down, or right along the row, so that each pair of neighbours occurs once. ``x`` (..., h, w) -> twice
+    (..., h - down, w - |right|).
     """
     down, right = offset
     assert down >= 0, "an offset points down or along the row"
@@ -33,14 +29,6 @@ def pixel_pairs(x: Tensor, offset: Offset) -> tuple[Tensor, Tensor]:
     here = x[..., : max(0, h - down), left : max(left, w - max(0, right))]
     there = x[..., down:, max(0, right) : max(0, w - left)]
     return here, there
-
-
-def disc(radius: int) -> tuple[Offset, ...]:
-    """Return the offsets to all pixels within ``radius``, each pair of neighbours once."""
-    if radius < 1:
-        raise ValueError(f"`radius` must be at least 1 pixel; got {radius}.")
-    square = ((down, right) for down in range(radius + 1) for right in range(-radius, radius + 1))
-    return tuple((d, r) for d, r in square if (d, r) > (0, 0) and d * d + r * r <= radius * radius)
 
 
 def check_image(x: Tensor, *, name: str = "x") -> None:
@@ -56,10 +44,7 @@ class PixelGraph:
     r"""The graph of an image: pixels are nodes :math:`z_i = (u_i, \alpha x_i)`, row by row, joined to their neighbours.
 
     With ``z = pixels.nodes(x)``, ``LinearFlow(Gaussian(pixels.joint)).bind(z, pixels.edges)`` is eq. (7) with the
-    bilateral kernel of eq. (6) as its diffusivity.
-
-    ``edges`` has both directions of every pair of neighbours, and ``shape`` is (channels, height, width). ``alpha`` is
-    positive.
+    bilateral kernel of eq. (6) as its diffusivity. ``shape`` is (channels, height, width).
     """
 
     edges: Edges
@@ -67,8 +52,8 @@ class PixelGraph:
     alpha: float
 
     @staticmethod
-    def build(x: Tensor, *, alpha: float, offsets: Sequence[Offset] = FOUR) -> "PixelGraph":
-        """Build the graph of images shaped like ``x`` (c, h, w) with ``offsets`` FOUR, EIGHT or ``disc(radius)``."""
+    def build(x: Tensor, *, alpha: float, offsets: Sequence[Offset] = (DOWN, RIGHT)) -> "PixelGraph":
+        """Build the graph of images shaped like ``x`` (c, h, w), where each pixel has neighbours at ``offsets``."""
         check_image(x)
         if not alpha > 0.0:
             raise ValueError(f"PixelGraph needs a positive `alpha`, to recover x from z; got {alpha}.")

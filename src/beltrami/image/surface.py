@@ -13,11 +13,7 @@ from beltrami.image.pixels import DOWN, RIGHT, check_image, pixel_pairs
 
 class Pullback(NamedTuple):
     r"""The Riemannian metric of the surface, a symmetric matrix :math:`G = \begin{pmatrix} g_{11} & g_{12} \\
-    g_{12} & g_{22} \end{pmatrix}` at each pixel, with :math:`u_1` pointing down and :math:`u_2` to the right.
-
-    Shapes:
-        each entry (h, w).
-    """
+    g_{12} & g_{22} \end{pmatrix}` at each pixel, :math:`u_1` down and :math:`u_2` to the right; each entry (h, w)."""
 
     g11: Tensor
     g12: Tensor
@@ -67,13 +63,9 @@ class Surface:
         down, right = ((there - here).square().sum(0) for here, there in pairs)
         padded = F.pad(x[None], (1, 1, 1, 1), mode="replicate")[0]
         central = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1], padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
-        products = torch.stack(
-            (
-                0.5 * (F.pad(down, (0, 0, 1, 0)) + F.pad(down, (0, 0, 0, 1))),
-                0.25 * (central[0] * central[1]).sum(0),
-                0.5 * (F.pad(right, (1, 0)) + F.pad(right, (0, 1))),
-            )
-        )
+        down_squared = 0.5 * (F.pad(down, (0, 0, 1, 0)) + F.pad(down, (0, 0, 0, 1)))
+        right_squared = 0.5 * (F.pad(right, (1, 0)) + F.pad(right, (0, 1)))
+        products = torch.stack((down_squared, 0.25 * (central[0] * central[1]).sum(0), right_squared))
         if self.patch > 1:
             k, reach = self.patch, self.patch // 2
             products = F.avg_pool2d(products, (k, 1), 1, (reach, 0), count_include_pad=False)
