@@ -1,4 +1,4 @@
-"""The networks of Table 1 (its columns: :data:`beltrami.model.zoo.TABLE`), without non-linearities between layers.
+"""The networks of the paper's Table 1, each a flow on a stencil by a scheme, without non-linearities between layers.
 
 MoNet, Transformers and BLEND use positions; the others use features alone. ``channels`` is the width of ``z``,
 ``joint`` its layout; ``layers`` is the number of layers and the terminal time, ``width`` the width of the projections
@@ -7,6 +7,7 @@ of all ``heads`` together, and ``scheme`` unit Euler steps by default, or anothe
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -174,3 +175,32 @@ def _one_flow_per_layer(make: Callable[[], Flow], layers: int) -> Flow:
     if layers < 1:
         raise ValueError(f"a network needs at least one of `layers`; got {layers}.")
     return make() if layers == 1 else TimeVarying([make() for _ in range(layers)], PerInterval(layers))
+
+
+@dataclass(frozen=True)
+class ZooEntry:
+    """A network of Table 1: its columns there, the function that builds it, and the recipe that trains it."""
+
+    method: str
+    build: Callable[..., Evolution]
+    recipe: str
+    diffusivity: str
+    graph: str
+    evolution: str = "features X"
+    discretisation: str = "explicit, fixed step"
+
+
+ADAPTIVE_OR_IMPLICIT = "explicit, adaptive step, or implicit"
+TABLE = (
+    ZooEntry("ChebNet", chebnet, "chebnet-flow", diffusivity="fixed a_ij", graph="fixed E"),
+    ZooEntry("GAT", gat, "gat-flow", diffusivity="a(x_i, x_j)", graph="fixed E"),
+    ZooEntry("MoNet", monet, "monet-flow", diffusivity="a(u_i, u_j)", graph="fixed E"),
+    ZooEntry("Transformer", transformer, "transformer-flow", diffusivity="a(z_i, z_j)", graph="fixed E = V x V"),
+    ZooEntry("DeepSet/PointNet", deepset, "deepset-flow", diffusivity="a(x_i)", graph="fixed E = {}"),
+    ZooEntry("DIGL", digl, "digl-flow", diffusivity="a(x_i, x_j)", graph="fixed E(U)"),
+    ZooEntry("DGCNN/DGM", dgcnn, "dgcnn-flow", diffusivity="a(x_i, x_j)", graph="adaptive E(X)"),
+    ZooEntry("GCN (Onsager)", gcn, "gcn-flow", diffusivity="fixed a_ij", graph="fixed E"),
+    ZooEntry("GRAND", grand, "grand", "a(x_i, x_j)", "fixed E", discretisation="explicit, adaptive step"),
+    ZooEntry("BLEND", blend, "blend", "a(z_i, z_j)", "adaptive E(U)", "positions U + features X", ADAPTIVE_OR_IMPLICIT),
+)
+"""The networks in the order of Table 1; GCN and GRAND, which it does not list, before BLEND."""
