@@ -22,11 +22,8 @@ TIMEOUT = 30.0
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file at ``url``, or a zip archive of several.
-
-    ``path`` is the file's path below the cache folder; for an archive, ``members`` are the members to keep, with the
-    path of each. ``measure`` computes the digest of a file, to compare with ``digest`` if that is known.
-    """
+    """A published file at ``url``, to be cached at ``path``, or a zip archive, whose ``members`` are to be cached at
+    the given paths. ``measure`` computes the digest of a file, to compare with ``digest`` if that is known."""
 
     url: str
     path: str = ""
@@ -55,10 +52,8 @@ def download(remote: RemoteFile, root: Path, *, timeout: float = TIMEOUT, progre
             _fetch(remote, archive, timeout=timeout, progress=progress)
             _unpack(remote, archive, root)
     except OSError as error:
-        raise DataError(
-            f"{remote.name} could not be written below {root} ({error.strerror or error}): name another folder in "
-            "BELTRAMI_CACHE"
-        ) from error
+        why = f"could not be written below {root} ({error.strerror or error})"
+        raise DataError(f"{remote.name} {why}: name another folder in BELTRAMI_CACHE") from error
 
 
 def _fetch(remote: RemoteFile, file: IO[bytes], *, timeout: float, progress: Progress | None) -> None:

@@ -69,7 +69,5 @@ def cache_folder() -> Path:
 
 def corrupt_file(path: Path, reason: str) -> DataError:
     """Return the error for a dataset's file whose content is not the published one."""
-    return DataError(
-        f"{path} is corrupt or not the published file ({reason}): delete it and try again, or point BELTRAMI_DATA at a "
-        "folder with the right one."
-    )
+    remedy = "delete it and try again, or point BELTRAMI_DATA at a folder with the right one"
+    return DataError(f"{path} is corrupt or not the published file ({reason}): {remedy}.")

@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 from beltrami.data.dataset import Dataset, undirected
 from beltrami.data.file import corrupt_file
 
-ARRAYS: Mapping[str, type[np.generic]] = {
-    "adj_data": np.float32,
-    "adj_indices": np.int64,
-    "adj_indptr": np.int64,
-    "adj_shape": np.int64,
-    "attr_data": np.float32,
-    "attr_indices": np.int64,
-    "attr_indptr": np.int64,
-    "attr_shape": np.int64,
-    "labels": np.int64,
+PARTS = ("data", "indices", "indptr", "shape")  # of a sparse matrix
+ARRAYS = (*(f"adj_{part}" for part in PARTS), *(f"attr_{part}" for part in PARTS), "labels")
+
+CONTENT_DIGESTS = {
+    "coauthor-cs": "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
+    "computers": "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
+    "photo": "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
 }
+"""The SHA-256 of the published arrays, independent of the compression of their archive."""
 
 # The errors of numpy and zipfile on files that are truncated, altered, or of another kind.
 UNREADABLE = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -33,10 +31,10 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
-    """Read one archive: x is 1 where a word occurs in a node's text, else 0; edges in both directions.
+    """Read one archive, never a pickle: x is 1 where a word occurs in a node's text, else 0; edges in both directions.
 
-    Coauthor CS counts its words; as in all published results, only their occurrence is kept. Only the needed arrays are
-    read, never a pickle; ``digest`` is the ``content_digest`` of the published ones, independent of the compression.
+    Coauthor CS counts its words; as in all published results, only their occurrence is kept. ``digest`` is the
+    ``content_digest`` of the published arrays, independent of the compression.
     """
     arrays = _load(path)
     if content_digest(arrays) != digest:
@@ -56,7 +54,7 @@ def content_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
     """Return the SHA-256 of the names, types, shapes and values of the arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name], dtype=np.dtype(ARRAYS[name]).newbyteorder("<"))
+        array = np.ascontiguousarray(arrays[name], dtype=np.dtype(_dtype_of(name)).newbyteorder("<"))
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
@@ -65,17 +63,21 @@ def content_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 def _load(path: Path) -> Arrays:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name].astype(dtype) for name, dtype in ARRAYS.items()}
+            return {name: archive[name].astype(_dtype_of(name)) for name in ARRAYS}
     except UNREADABLE as error:
         raise corrupt_file(path, str(error)) from error
+
+
+def _dtype_of(name: str) -> type[np.generic]:
+    return np.float32 if name.endswith("data") else np.int64
 
 
 def _assemble(name: str, arrays: Arrays) -> Dataset:
     from scipy.sparse import csr_array
 
     adjacency, words = (
-        csr_array((arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]), shape=tuple(shape))
-        for part, shape in (("adj", arrays["adj_shape"]), ("attr", arrays["attr_shape"]))
+        csr_array(tuple(arrays[f"{name}_{part}"] for part in PARTS[:3]), shape=tuple(arrays[f"{name}_shape"]))
+        for name in ("adj", "attr")
     )
     x = torch.from_numpy((words > 0).astype(np.float32).toarray())
     edges = adjacency.tocoo()
