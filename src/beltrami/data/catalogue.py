@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from beltrami.data import ogb, planetoid
+from beltrami.data import planetoid
+from beltrami.data.archives import CONTENT_DIGESTS, OGB_PARTS, npz_digest, read_npz, read_ogb
 from beltrami.data.dataset import Dataset
 from beltrami.data.download import RemoteFile, download
 from beltrami.data.file import cache_folder, data_folder
-from beltrami.data.npz import CONTENT_DIGESTS, npz_digest, read_npz
 from beltrami.data.synthetic import read_digits
 from beltrami.errors import DataError, UnknownName
 from beltrami.position import Progress
@@ -138,8 +138,8 @@ def _npz(name: str) -> DatasetSource:
 def _arxiv(name: str) -> DatasetSource:
     facts = CATALOGUE[name]
     sizes = (facts.nodes, facts.edges, facts.features, facts.classes)
-    remote = RemoteFile(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
-    return DatasetSource([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
+    remote = RemoteFile(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in OGB_PARTS})
+    return DatasetSource([remote], lambda root: read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
 
 
 SOURCES: Mapping[str, DatasetSource] = {
