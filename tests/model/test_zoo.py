@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def built(make: Callable[[], Evolution]) -> Evolution:
 def layers_of(evolution: Evolution) -> list[Flow]:
     """Return the flows of the layers, in order."""
     flow = evolution.flow.flow if isinstance(evolution.flow, FrozenPositions) else evolution.flow
-    return list(flow.parts) if isinstance(flow, TimeVarying) else [flow]
+    return [cast("Flow", part) for part in flow.flows] if isinstance(flow, TimeVarying) else [flow]
 
 
 def assert_same(found: Tensor, wanted: Tensor) -> None:
