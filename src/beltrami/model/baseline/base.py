@@ -20,11 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Architecture:
-    """The widths, dropout and graph of a baseline.
-
-    ``width`` are the hidden channels, of all heads together; ``positions``, if any, are concatenated to the features;
-    ``dropout`` applies to hidden values; ``stencil`` makes the graph from the input graph alone.
-    """
+    """The widths, dropout and graph of a baseline: ``width`` hidden channels of all heads together, ``positions``
+    concatenated to the features, ``dropout`` of hidden values, a ``stencil`` that does not depend on the state."""
 
     features: int
     num_classes: int
