@@ -147,11 +147,9 @@ class PoincareBall(Metric):
         return _arsinhc(square / both) * alpha / root * (alpha * s - square * p)
 
     def exp_origin(self, v: Tensor) -> Tensor:
-        """Return :meth:`exp` at p = 0."""
         return self.exp(torch.zeros_like(v), v)
 
     def log_origin(self, q: Tensor) -> Tensor:
-        """Return :meth:`log` at p = 0."""
         return self.log(torch.zeros_like(q), q)
 
     def norm(self, p: Tensor, v: Tensor) -> Tensor:

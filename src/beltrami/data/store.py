@@ -71,8 +71,9 @@ def load_positions(path: Path, edges: Edges) -> tuple[Tensor, Provenance]:
     tensors, header = _load(path, POSITIONS, edges)
     if "dense" in tensors:
         return tensors["dense"], header.made
-    shape, checks = tensors["shape"].tolist(), {"check_invariants": True, "is_coalesced": True}
-    return torch.sparse_coo_tensor(tensors["indices"], tensors["values"], shape, **checks), header.made
+    indices, values, shape = tensors["indices"], tensors["values"], tensors["shape"].tolist()
+    positions = torch.sparse_coo_tensor(indices, values, shape, check_invariants=True, is_coalesced=True)
+    return positions, header.made
 
 
 def load_stencil(path: Path, edges: Edges) -> Edges:

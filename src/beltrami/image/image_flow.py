@@ -57,14 +57,9 @@ def anisotropic(d11: Tensor, d12: Tensor, d22: Tensor, mass: Tensor) -> PixelDif
     :math:`d_{22}`. Differences below zero, possible where one eigenvalue is more than 5.8 times the other, are set to
     zero: a little too much diffusion, where a negative weight would create new extremes.
     """
-    cross = d12.abs()
-    along = {
-        DOWN: (d11 - cross).clamp(min=0),
-        RIGHT: (d22 - cross).clamp(min=0),
-        FALLING: d12.clamp(min=0),
-        RISING: (-d12).clamp(min=0),
-    }
-    return PixelDiffusion(tuple((offset, _harmonic_mean(value, offset)) for offset, value in along.items()), mass)
+    along = {DOWN: d11 - d12.abs(), RIGHT: d22 - d12.abs(), FALLING: d12, RISING: -d12}
+    weights = ((offset, _harmonic_mean(value.clamp(min=0), offset)) for offset, value in along.items())
+    return PixelDiffusion(tuple(weights), mass)
 
 
 def _harmonic_mean(value: Tensor, offset: Offset) -> Tensor:
@@ -77,8 +72,8 @@ def _harmonic_mean(value: Tensor, offset: Offset) -> Tensor:
 class ImageFlow(ABC):
     """A flow of images: the vector field f(t, x) with the metric taken at x. ``freeze`` fixes the metric.
 
-    All channels follow the same diffusion and all contribute to the metric, which aligns their gradients. The rate of
-    the diffusion is at most eight for any image and alpha, so explicit steps need not be short.
+    All channels follow the same diffusion, of a rate of at most eight for any image and alpha, and all contribute to
+    the metric, which aligns their gradients.
     """
 
     surface: Surface
@@ -135,11 +130,9 @@ class Divergence(ImageFlow):
 
 
 class InverseMetric(ImageFlow):
-    r"""The Laplace-Beltrami operator without either area element; conserves every mean.
+    r"""The Laplace-Beltrami operator without area elements; conserves every mean, and removes noise best of the four.
 
     .. math:: \frac{\partial x}{\partial t} = \mathrm{div}(G^{-1} \nabla x)
-
-    The best of the four at removing noise (docs/images.md).
     """
 
     def diffusion(self, metric: Pullback) -> PixelDiffusion:

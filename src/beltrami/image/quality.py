@@ -70,7 +70,7 @@ def ssim(x: Tensor, clean: Tensor) -> float:
 
 
 def _window_mean(x: Tensor) -> Tensor:
-    """Average under the Gaussian window, (c, h, w) -> (c, h - 10, w - 10); shifted sums are faster than convolution."""
+    """Average under the Gaussian window, (c, h, w) -> (c, h - 10, w - 10), by sums, faster than a convolution."""
     k = torch.exp(-0.5 * (torch.arange(-REACH, REACH + 1, dtype=torch.float64) / SIGMA) ** 2)
     weights: list[float] = (k / k.sum()).tolist()
     for dim in (1, 2):

@@ -45,7 +45,6 @@ class Dropout(nn.Module):
         return x * ((kept >= threshold).to(x.dtype) * (1 / (1 - self.p)))
 
     def _hashed_indices(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
-        """Return a hash of every entry's index; it is the same at each call and cached."""
         if self._indices is None or self._indices[0] != shape or self._indices[1].device != device:
             count = math.prod(shape)
             self._indices = (shape, hash32(torch.arange(count, dtype=torch.int32, device=device)).reshape(shape))

@@ -26,10 +26,8 @@ def _hash32(x):
 
 @triton.jit(do_not_specialize=["each", "count", "width", "threshold"])
 def _mask(x, seed, calls, out, each, count, width, threshold, scale, rest, SHARED: tl.constexpr, B: tl.constexpr):
-    """Mask consecutive models of ``each`` entries, ``count`` entries in all; SHARED: all models read the same ``x``.
-
-    Arguments are in single precision: the factor is ``scale`` + ``rest``.
-    """
+    """Mask consecutive models of ``each`` entries, ``count`` in all, times ``scale`` + ``rest``, both in single
+    precision; SHARED: all models read the same ``x``."""
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     inside = at < count
     model, within = at // each, at % each

@@ -1,6 +1,5 @@
 """Baselines that are differential equations: CGNN, GDE and GODE."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -17,29 +16,20 @@ from beltrami.scheme import Solution, TimeStepping, solve
 ALPHA = 0.95  # initial value of CGNN's alpha and scales m
 
 
-class GraphODEField(nn.Module, ABC):
-    """A learnable right-hand side; ``synchronises`` says whether binding or evaluating it waits for the device."""
-
-    synchronises: bool = False
-
-    @abstractmethod
-    def bind(self, h0: Tensor, edges: Edges) -> FunctionField:
-        """Return f for the initial state ``h0`` (n, d) on ``edges``."""
-
-
 class GraphODE(Baseline):
     r"""A network with a differential equation between its first and its last layer.
 
     .. math:: H(0) = F(X), \quad \frac{dH}{dt} = f(H), \quad Y = G(H(T))
 
-    F is ``first``, f is ``field``, G is ``last`` and T is ``time``. F and G are called as ``layer(x, edges)``.
+    F is ``first``, f is ``field``, G is ``last`` and T is ``time``. F and G are called as ``layer(x, edges)``. A field
+    ``synchronises`` if binding or evaluating it waits for the device.
     """
 
     def __init__(
         self,
         architecture: Architecture,
         first: nn.Module,
-        field: GraphODEField,
+        field: "CGNNField | ConvolutionField",
         last: nn.Module,
         *,
         scheme: TimeStepping,
@@ -83,7 +73,7 @@ class CoderLayer(nn.Module):
         return self.coder(x)  # type: ignore[no-any-return]
 
 
-class CGNNField(GraphODEField):
+class CGNNField(nn.Module):
     r"""The equation of continuous graph neural networks (Xhonneux et al. 2020).
 
     .. math:: \frac{dH}{dt} = (A - I) H + H (W - I) + H(0), \qquad
@@ -119,12 +109,13 @@ class CGNNField(GraphODEField):
         return (u * torch.sigmoid(self.scale)) @ u.t()  # type: ignore[no-any-return]
 
 
-class ConvolutionField(GraphODEField):
+class ConvolutionField(nn.Module):
     r"""``depth`` graph convolutions, each followed by tanh, :math:`f(H) = \tanh(F_k(\dots \tanh(F_1(H))))`.
 
-    One explicit Euler step of length one, :math:`H + f(H)`, is a residual layer. There is no dropout: it would change
-    the equation at every evaluation.
+    A unit Euler step, :math:`H + f(H)`, is a residual layer. Dropout would change the equation at every evaluation.
     """
+
+    synchronises = False
 
     def __init__(self, width: int, *, depth: int) -> None:
         super().__init__()
@@ -164,10 +155,7 @@ def gde(architecture: Architecture, *, scheme: TimeStepping, time: float) -> Gra
 
 
 def gode(architecture: Architecture, *, scheme: TimeStepping, time: float) -> GraphODE:
-    """Return a GODE (Zhuang et al. 2020): a GCN of ``architecture.depth`` layers in continuous time.
-
-    Its authors differentiate the steps (``Direct``); ``Checkpointed`` replaces their bijective blocks to save memory.
-    """
+    """Return a GODE (Zhuang et al. 2020): a GCN of ``architecture.depth`` layers in continuous time."""
     return _between_convolutions(architecture, architecture.depth, scheme, time)
 
 
