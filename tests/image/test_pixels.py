@@ -10,7 +10,7 @@ from beltrami.diffusivity import Gaussian
 from beltrami.flow import BeltramiFlow, LinearFlow
 from beltrami.graph.edges import check_undirected
 from beltrami.image import PixelGraph
-from beltrami.image.pixels import DOWN, FALLING, RIGHT, RISING
+from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING
 from beltrami.scheme import PID, ConstantSteps, Dopri5, Euler, Exponential, Scheme, solve
 
 FOUR, EIGHT = (DOWN, RIGHT), (DOWN, RIGHT, FALLING, RISING)

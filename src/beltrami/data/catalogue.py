@@ -8,8 +8,7 @@ from pathlib import Path
 from beltrami.data import planetoid
 from beltrami.data.archives import CONTENT_DIGESTS, OGB_PARTS, npz_digest, read_npz, read_ogb
 from beltrami.data.dataset import Dataset
-from beltrami.data.download import RemoteFile, download
-from beltrami.data.file import cache_folder, data_folder
+from beltrami.data.file import RemoteFile, cache_folder, data_folder, download
 from beltrami.data.synthetic import read_digits
 from beltrami.errors import DataError, UnknownName
 from beltrami.position import Progress

@@ -11,9 +11,8 @@ from beltrami.image.image_flow import (
     bilateral,
     evolve,
 )
-from beltrami.image.pixels import PixelGraph
 from beltrami.image.quality import matched_alpha, noise_level, psnr, ssim
-from beltrami.image.surface import Surface
+from beltrami.image.surface import PixelGraph, Surface
 
 __all__ = ["Surface", "ImageFlow", "LaplaceBeltrami", "Projected", "Divergence", "InverseMetric", "bilateral"]
 __all__ += ["Explicit", "Implicit", "evolve", "PixelGraph", "noise_level", "matched_alpha", "psnr", "ssim"]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from beltrami.image.pixels import DOWN, FALLING, RIGHT, RISING, Offset, check_image, pixel_pairs
-from beltrami.image.surface import Pullback, Surface
+from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
 

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from beltrami.image.pixels import check_image
+from beltrami.image.surface import check_image
 
 STEEPNESS = 3.0  # alpha times the noise: slopes as large as the noise are steep, those of a third of it are not
 LEAST_NOISE = 1.0 / 510.0  # half a step of 8 bits: no image is less noisy than its rounding
