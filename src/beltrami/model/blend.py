@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from beltrami.flow import Cost
 from beltrami.model.classifier import Classifier, Inputs, Output
-from beltrami.model.coder import Decoder, Encoder
-from beltrami.model.dropout import Dropout
+from beltrami.model.coder import Decoder, Dropout, Encoder
 from beltrami.model.evolution import Evolution
 
 

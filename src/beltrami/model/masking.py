@@ -1,4 +1,4 @@
-"""Triton kernel for the dropout of ``beltrami.model.dropout``: one launch in place of thirty operations.
+"""Triton kernel for the dropout of ``beltrami.model.coder``: one launch in place of thirty operations.
 
 The mask is the same, bit for bit. It is computed in the forward and again in the backward pass, and never stored.
 """

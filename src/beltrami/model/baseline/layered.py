@@ -16,8 +16,7 @@ from beltrami.model.baseline.base import (
     symmetric_weights,
 )
 from beltrami.model.classifier import Inputs
-from beltrami.model.coder import Encoder, Matrix
-from beltrami.model.dropout import Dropout
+from beltrami.model.coder import Dropout, Encoder, Matrix
 
 NEGATIVE_SLOPE = 0.2  # of GAT's LeakyReLU
 
@@ -95,8 +94,7 @@ class GATLayer(nn.Module):
         self.heads, self.average = heads, average
         width = out_channels if average else out_channels // heads
         self.project = Encoder(channels, heads * width, dropout=dropout, bias=False)
-        self.receiver = nn.Parameter(torch.empty(heads, width))
-        self.sender = nn.Parameter(torch.empty(heads, width))
+        self.receiver, self.sender = (nn.Parameter(torch.empty(heads, width)) for _ in range(2))
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.dropout = Dropout(attention_dropout)
         for weight in (self.project.linear.weight, self.receiver, self.sender):
