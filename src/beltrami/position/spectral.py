@@ -99,8 +99,7 @@ class LaplacianEigenvectors(Encoding):
         else:
             start = np.random.default_rng(SEED).standard_normal(n)
             values, vectors = eigsh(matrix, k=wanted, which="LA", v0=start, tol=1e-10)
-        smoothest = np.argsort(-values, kind="stable")[1:wanted]
-        frame = vectors[:, smoothest]
+        frame = vectors[:, np.argsort(-values, kind="stable")[1:wanted]]  # the smoothest first
         frame = frame * np.sign(frame[np.abs(frame).argmax(0), np.arange(self.channels)])
         return torch.from_numpy(frame * np.sqrt(n)).float().to(edges.device)
 
