@@ -65,6 +65,14 @@ def test_steps_have_the_probabilities_of_the_weights(edges: Edges) -> None:
     assert p_value(count(walks, 1), lambda past: weight[past[0]] or {past[0]: 1.0}) > 0.01
 
 
+def test_the_chi_square_test_detects_other_probabilities() -> None:
+    """The test above has power: it distinguishes weighted steps from uniform ones."""
+    edges = ragged(weighted=True)
+    uniform = {j: dict.fromkeys(ends, 1.0) for j, ends in weights(edges).items()}
+    walks = Walker(edges)(starts(edges), length=4, generator=generator())
+    assert p_value(count(walks, 1), lambda past: uniform.get(past[0]) or {past[0]: 1.0}) < 1e-6
+
+
 def test_a_walk_begins_at_its_start_and_follows_edges() -> None:
     edge = {(j, i) for i, j in pairs(crooked())}
     walks = Walker(crooked())(torch.tensor([3, 0, 3]), length=20, generator=generator())
