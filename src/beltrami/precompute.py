@@ -15,7 +15,7 @@ from beltrami.config.parser import override, parse
 from beltrami.config.spec import DataSpec, RunConfig
 from beltrami.config.spec_graph import NoneSpec, PositionFileSpec, PositionSpec, StencilFileSpec, StencilSpec, kinds_of
 from beltrami.data import CATALOGUE, Dataset, Progress, load, store
-from beltrami.data.cache import cached_positions, positions_are_cached
+from beltrami.data.store import cached_positions, positions_are_cached
 from beltrami.errors import DataError, UnknownName
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges

@@ -15,9 +15,8 @@ from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
 from beltrami.data import Dataset, Progress, Split, make_split
-from beltrami.data.cache import cached_stencil
 from beltrami.data.file import write_atomically
-from beltrami.data.store import load_stencil
+from beltrami.data.store import cached_stencil, load_stencil
 from beltrami.errors import DataError, SolverError
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier

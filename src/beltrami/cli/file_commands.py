@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -137,7 +138,7 @@ def denoise(
         x = picture.x.to(torch_device)
         surface = Surface(matched_alpha(x) if alpha is None else alpha, patch)
         y = evolve(x, LaplaceBeltrami(surface), time=time, stepping=steppings[scheme]).clamp(0.0, 1.0)
-        pictures = [picture.with_colours(y)] + ([comparison(x, y, surface)] if compare else [])
+        pictures = [replace(picture, x=y)] + ([comparison(x, y, surface)] if compare else [])
     seconds = perf_counter() - start
     for path, content in zip(paths, pictures, strict=True):
         write_atomically(path, encode_image(content, path))
