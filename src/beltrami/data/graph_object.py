@@ -13,7 +13,7 @@ from torch import Tensor
 
 from beltrami.data.frame import column_of
 from beltrami.data.graph_table import DropLog, GraphTable, clean_edges
-from beltrami.data.npz import UNREADABLE
+from beltrami.data.archives import UNREADABLE
 from beltrami.data.roles import Roles, named
 from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, as_words, sort_names
 from beltrami.errors import DataError
