@@ -11,7 +11,7 @@ from beltrami.auto.propagation import propagate_labels
 from beltrami.data import Split
 from beltrami.graph import Edges
 from beltrami.model.coder import Matrix
-from beltrami.train import Task, predict, read_test
+from beltrami.train import Regression, Task, predict, read_test
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ def run_baselines(
     """
     results = []
     if x is not None and x.shape[1]:
-        without_graph = run_linear(x, edges, y, splits, task=task, times=(0.0,), balanced=balanced)[0]
-        results.append(without_graph)
+        results.append(run_linear(x, edges, y, splits, task=task, times=(0.0,), balanced=balanced)[0])
     results.append(_run_propagation(edges, y, splits, task))
     if x is not None and x.shape[1]:
         results.append(run_linear(x, edges, y, splits, task=task, times=times, balanced=balanced)[0])
@@ -68,10 +67,14 @@ def run_linear(
     fit = fit_linear(x, edges, y, splits, task=task, times=times, balanced=balanced)
     outputs = [predict(model, model.prepare(x, edges), time=model.time) for model in fit.models]
     test = _mean_test(outputs, y, splits, task)
-    graph = tuple(times) != (0.0,)
-    name = "linear diffusion" if graph else "ridge regression" if not _has_classes(task) else "logistic regression"
-    settings = {"time": fit.time, "strength": fit.strength} if graph else {"strength": fit.strength}
+    name, settings = "linear diffusion", {"time": fit.time, "strength": fit.strength}
+    if tuple(times) == (0.0,):
+        name, settings = _linear_model(task), {"strength": fit.strength}
     return BaselineResult(name, fit.validation, test, perf_counter() - start, settings), fit
+
+
+def _linear_model(task: Task) -> str:
+    return "ridge regression" if isinstance(task, Regression) else "logistic regression"
 
 
 def _run_propagation(edges: Edges, y: Tensor, splits: Sequence[Split], task: Task) -> BaselineResult:
@@ -86,9 +89,3 @@ def _mean_test(outputs: Sequence[Tensor], y: Tensor, splits: Sequence[Split], ta
     pairs = zip(outputs, splits, strict=True)
     metrics = [read_test(out, y, split, task=task) for out, split in pairs if bool(split.test.any())]
     return sum(metrics) / len(metrics) if metrics else None
-
-
-def _has_classes(task: Task) -> bool:
-    from beltrami.train import Regression
-
-    return not isinstance(task, Regression)

@@ -40,8 +40,7 @@ def diffused_features(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[fl
         for block, ys in _solve(lambda block: _dense_columns(x, block), x.shape[1], edges, later):
             out[first:, :, block] = ys[:, nodes]
     elif later:
-        weight = None if edges.weight is None else edges.weight
-        reverse = Edges.build(edges.edge_index.flip(0), num_nodes=edges.num_nodes, weight=weight)
+        reverse = Edges.build(edges.edge_index.flip(0), num_nodes=edges.num_nodes, weight=edges.weight)
 
         def unit_vectors(block: slice) -> Tensor:
             start = torch.zeros(edges.num_nodes, block.stop - block.start, dtype=x.dtype, device=edges.device)

@@ -25,6 +25,7 @@ LARGEST_BASIS = 2000  # training nodes up to which features are written in a bas
 NEGLIGIBLE = 1e-10  # of the largest eigenvalue
 
 Array = NDArray[np.float64]
+Weights = tuple[Tensor, Tensor]  # W (d, outputs) and b (outputs,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,18 +76,19 @@ def fit_linear(
     labelled = train | torch.stack([split.val for split in splits]).any(0)
     stored = labelled if min(x.shape[1], int(labelled.sum())) <= 2 * int(train.sum()) else train
     nodes = stored.nonzero()[:, 0]
-    best: tuple[ValidationScore, float, list[tuple[Tensor, Tensor]]] | None = None
+    best: tuple[ValidationScore, float, Sequence[Weights]] | None = None
     for time, features in _diffused(x, edges, nodes, sorted(times)):
         coordinates = Coordinates.of(features[train[nodes]])
-        for strength in strengths:
-            fits = [_fit(coordinates, features[s.train[nodes]], y[s.train], strength, task, balanced) for s in splits]
-            outputs = _validation_outputs(fits, features, nodes, x, edges, splits, time)
-            score = mean_score(outputs, y, splits, task=task, time=time)
+        known = [(features[split.train[nodes]], y[split.train]) for split in splits]
+        fits = [[_fit(coordinates, *each, strength, task, balanced) for each in known] for strength in strengths]
+        outputs = _validation_outputs(fits, features, nodes, x, edges, splits, time)
+        for strength, fit, out in zip(strengths, fits, outputs, strict=True):
+            score = mean_score(out, y, splits, task=task, time=time)
             if best is None or score > best[0]:
-                best = score, strength, fits
+                best = score, strength, fit
     assert best is not None
-    score, strength, fits = best
-    models = tuple(_model(*fit, time=score.time) for fit in fits)
+    score, strength, chosen = best
+    models = tuple(_model(*weights, time=score.time) for weights in chosen)
     return LinearFit(models, score.time, strength, score)
 
 
@@ -134,7 +136,7 @@ class Coordinates:
         array: Array = (centred if self.basis is None else centred @ self.basis).cpu().numpy()
         return array
 
-    def restore(self, weight: Array, bias: Array) -> tuple[Tensor, Tensor]:
+    def restore(self, weight: Array, bias: Array) -> Weights:
         """Return W (d, outputs) and b (outputs,) for features from those for coordinates, (r, outputs)."""
         w = torch.from_numpy(np.ascontiguousarray(weight)).to(self.mean) / self.scale
         w = w if self.basis is None else self.basis @ w
@@ -142,7 +144,13 @@ class Coordinates:
 
 
 def _check(
-    splits: Sequence[Split], y: Tensor, task: Task, *, times: Sequence[float], strengths: Sequence[float], balanced: bool
+    splits: Sequence[Split],
+    y: Tensor,
+    task: Task,
+    *,
+    times: Sequence[float],
+    strengths: Sequence[float],
+    balanced: bool,
 ) -> None:
     if not splits:
         raise ValueError("fit_linear needs at least one split.")
@@ -164,9 +172,7 @@ def _diffused(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[float]) ->
         yield from zip(group, diffused_features(x, edges, nodes, group), strict=True)
 
 
-def _fit(
-    coordinates: Coordinates, features: Tensor, y: Tensor, strength: float, task: Task, balanced: bool
-) -> tuple[Tensor, Tensor]:
+def _fit(coordinates: Coordinates, features: Tensor, y: Tensor, strength: float, task: Task, balanced: bool) -> Weights:
     """Return W (d, outputs) and b (outputs,) for the features (k, d) and targets of training nodes."""
     inputs, targets = coordinates(features), y.cpu().numpy()
     if isinstance(task, Regression):
@@ -201,26 +207,26 @@ def _logistic(inputs: Array, targets: NDArray[Any], strength: float, balanced: b
 
 
 def _validation_outputs(
-    fits: Sequence[tuple[Tensor, Tensor]],
+    fits: Sequence[Sequence[Weights]],
     features: Tensor,
     nodes: Tensor,
     x: Matrix,
     edges: Edges,
     splits: Sequence[Split],
     time: float,
-) -> list[Tensor]:
-    """Return the outputs at the validation nodes of each split, from stored features or by diffusing the outputs."""
+) -> list[list[Tensor]]:
+    """Return the outputs at the validation nodes for each strength and split, from the features stored at ``nodes``; if
+    these lack a validation node, the outputs of all nodes are diffused instead."""
     row = torch.full((edges.num_nodes,), -1, device=nodes.device)
     row[nodes] = torch.arange(len(nodes), device=nodes.device)
-    outputs = []
-    for (weight, bias), split in zip(fits, splits, strict=True):
-        w, rows = weight.to(features.dtype), row[split.val]
-        if bool((rows >= 0).all()):
-            values = features[rows] @ w
-        else:
-            values = diffused_features(x @ w, edges, split.val.nonzero()[:, 0], [time])[0]
-        outputs.append(values + bias.to(features.dtype))
-    return outputs
+    by_split = []
+    for split, *each in zip(splits, *fits, strict=True):
+        w, b = (torch.cat(parts, dim=-1).to(features.dtype) for parts in zip(*each, strict=True))
+        rows, chosen = row[split.val], split.val.nonzero()[:, 0]
+        stored = bool((rows >= 0).all())
+        values = features[rows] @ w if stored else diffused_features(x @ w, edges, chosen, [time])[0]
+        by_split.append((values + b).chunk(len(fits), dim=-1))
+    return [list(outputs) for outputs in zip(*by_split, strict=True)]
 
 
 def _model(weight: Tensor, bias: Tensor, *, time: float) -> LinearDiffusion:
