@@ -5,9 +5,9 @@ import torch
 from checks import bare, normal, ragged
 from dense_diffusion import diffusion_matrix
 
-from beltrami.auto import diffused
 from beltrami.auto.diffused import diffused_features, feature_rows
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.model import linear_diffusion
 
 GRAPHS = {"weighted": ragged(weighted=True), "unweighted": ragged(), "bare": bare()}
 
@@ -18,7 +18,7 @@ GRAPHS = {"weighted": ragged(weighted=True), "unweighted": ragged(), "bare": bar
 def test_rows_are_those_of_the_matrix_exponential(
     graph: str, sparse: bool, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diffused, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(linear_diffusion, "MOST_COLUMNS", 2)
     edges: Edges = GRAPHS[graph]
     x, nodes, times = normal(edges.num_nodes, columns), torch.tensor([0, 1, 3]), [0.0, 0.5, 6.0]
     x[x.abs() < 0.4] = 0
@@ -30,7 +30,7 @@ def test_rows_are_those_of_the_matrix_exponential(
 def test_a_graph_that_does_not_fit_one_block_is_diffused_a_column_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     x, edges, nodes = normal(6, 3), ragged(weighted=True), torch.arange(4)
     expected = diffused_features(x, edges, nodes, [2.0])
-    monkeypatch.setattr(diffused, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(linear_diffusion, "BLOCK_BYTES", 1)
     torch.testing.assert_close(diffused_features(x, edges, nodes, [2.0]), expected, rtol=0, atol=1e-5)
 
 

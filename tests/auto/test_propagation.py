@@ -33,7 +33,8 @@ SPLIT = split_of([0, 2, 3], [1, 4])
 def weighted_mean(values: Tensor, alpha: float) -> Tensor:
     """The mean over training nodes with the weights of the fixed point (1 - alpha) (I - alpha P)^-1."""
     kernel = torch.linalg.inv(torch.eye(8) - alpha * walk_matrix(EDGES))[:, SPLIT.train]
-    return kernel @ values.double() / kernel.sum(1, keepdim=True)
+    mean: Tensor = kernel @ values.double() / kernel.sum(1, keepdim=True)
+    return mean
 
 
 def propagated(task: Task, y: Tensor, alpha: float = 0.7) -> Tensor:

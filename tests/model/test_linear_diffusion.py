@@ -7,6 +7,7 @@ from dense_diffusion import diffusion_matrix
 from toy import two_cliques
 
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.model import linear_diffusion
 from beltrami.model.linear_diffusion import LinearDiffusion
 from beltrami.scheme import Exponential
 from beltrami.train import TimeGrid, Training, fit, fit_many, predict, seeded
@@ -47,6 +48,13 @@ def test_logits_along_the_flow_agree_with_models_of_each_time() -> None:
     along = model.logits_along(inputs, ts, nodes=torch.tensor([4, 1]))
     for time, logits in zip(ts, along, strict=True):
         torch.testing.assert_close(logits, made(time)(x, WEIGHTED)[[4, 1]])
+
+
+def test_outputs_are_diffused_in_blocks_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = made(3.0, outputs=5), normal(6, 3)
+    expected = model(x, WEIGHTED).detach()
+    monkeypatch.setattr(linear_diffusion, "MOST_COLUMNS", 2)
+    torch.testing.assert_close(predict(model, model.prepare(x, WEIGHTED), time=3.0), expected)
 
 
 def test_a_model_of_time_zero_is_evaluated_at_time_zero() -> None:

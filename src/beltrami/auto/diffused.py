@@ -8,11 +8,7 @@ from torch import Tensor
 
 from beltrami.graph import Columns, Edges, Normaliser, SparseMatrix, aggregate
 from beltrami.model.coder import Matrix
-from beltrami.model.linear_diffusion import random_walk_evolution
-
-MOST_COLUMNS = 64  # of a block: wider products are no faster
-BLOCK_BYTES = 2**30  # for the vectors of one solve
-VECTORS = 40  # of a solve to t = 32, about; each has the size of its block
+from beltrami.model.linear_diffusion import columns_per_block, random_walk_evolution
 
 
 @torch.no_grad()
@@ -37,7 +33,7 @@ def diffused_features(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[fl
     if first:
         out[0] = feature_rows(x, nodes)
     if later and x.shape[1] <= len(nodes):
-        for block, ys in _solve(lambda block: _dense_columns(x, block), x.shape[1], edges, later):
+        for block, ys in _solve(lambda block: _dense_columns(x, block), x.shape[1], edges, later, dtype=x.dtype):
             out[first:, :, block] = ys[:, nodes]
     elif later:
         reverse = Edges.build(edges.edge_index.flip(0), num_nodes=edges.num_nodes, weight=edges.weight)
@@ -47,7 +43,7 @@ def diffused_features(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[fl
             start[nodes[block], torch.arange(start.shape[1], device=edges.device)] = 1
             return start
 
-        for block, ys in _solve(unit_vectors, len(nodes), reverse, later, normalise=Columns()):
+        for block, ys in _solve(unit_vectors, len(nodes), reverse, later, dtype=x.dtype, normalise=Columns()):
             out[first:, block] = torch.stack([_transposed_product(x, y).T for y in ys])
     return out
 
@@ -83,12 +79,12 @@ def _solve(
     edges: Edges,
     times: Sequence[float],
     *,
+    dtype: torch.dtype,
     normalise: Normaliser | None = None,
 ) -> Iterator[tuple[slice, Tensor]]:
     """Yield blocks of columns with their states at ``times``, (len(times), n, c)."""
     evolution = random_walk_evolution(time=times[-1], normalise=normalise)
-    per_column = 8 * edges.num_nodes * (VECTORS + len(times))
-    width = max(1, min(MOST_COLUMNS, BLOCK_BYTES // per_column))
+    width = columns_per_block(edges.num_nodes, times=len(times), dtype=dtype)
     for low in range(0, columns, width):
         block = slice(low, min(low + width, columns))
         yield block, evolution.trajectory(start(block), edges, (0.0, *times)).ys[1:]

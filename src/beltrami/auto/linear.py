@@ -79,8 +79,10 @@ def fit_linear(
     best: tuple[ValidationScore, float, Sequence[Weights]] | None = None
     for time, features in _diffused(x, edges, nodes, sorted(times)):
         coordinates = Coordinates.of(features[train[nodes]])
-        known = [(features[split.train[nodes]], y[split.train]) for split in splits]
-        fits = [[_fit(coordinates, *each, strength, task, balanced) for each in known] for strength in strengths]
+        known = [(coordinates(features[s.train[nodes]]), y[s.train].cpu().numpy()) for s in splits]
+        fits = [
+            [coordinates.restore(*_fit(*each, strength, task, balanced)) for each in known] for strength in strengths
+        ]
         outputs = _validation_outputs(fits, features, nodes, x, edges, splits, time)
         for strength, fit, out in zip(strengths, fits, outputs, strict=True):
             score = mean_score(out, y, splits, task=task, time=time)
@@ -172,22 +174,20 @@ def _diffused(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[float]) ->
         yield from zip(group, diffused_features(x, edges, nodes, group), strict=True)
 
 
-def _fit(coordinates: Coordinates, features: Tensor, y: Tensor, strength: float, task: Task, balanced: bool) -> Weights:
-    """Return W (d, outputs) and b (outputs,) for the features (k, d) and targets of training nodes."""
-    inputs, targets = coordinates(features), y.cpu().numpy()
+def _fit(inputs: Array, targets: NDArray[Any], strength: float, task: Task, balanced: bool) -> tuple[Array, Array]:
+    """Return weights (r, outputs) and biases (outputs,) for the coordinates (k, r) and targets of training nodes."""
     if isinstance(task, Regression):
         from sklearn.linear_model import Ridge
 
         ridge = Ridge(alpha=1 / strength).fit(inputs, targets.reshape(len(targets), -1).astype(np.float64))
-        return coordinates.restore(ridge.coef_.reshape(task.num_outputs, -1).T, np.atleast_1d(ridge.intercept_))
+        return ridge.coef_.reshape(task.num_outputs, -1).T, np.atleast_1d(ridge.intercept_)
     if isinstance(task, MultiLabel):
         each = [_logistic(inputs, column > 0, strength, balanced) for column in targets.T]
-        weight, bias = np.concatenate([w for w, _ in each], 1), np.concatenate([b for _, b in each])
-        return coordinates.restore(weight, bias)
+        return np.concatenate([w for w, _ in each], 1), np.concatenate([b for _, b in each])
     weight, bias = _logistic(inputs, targets, strength, balanced)
     if task.num_outputs == 2:  # scikit-learn has one output, the difference of two
-        weight, bias = np.concatenate((-weight / 2, weight / 2), 1), np.concatenate((-bias / 2, bias / 2))
-    return coordinates.restore(weight, bias)
+        return np.concatenate((-weight / 2, weight / 2), 1), np.concatenate((-bias / 2, bias / 2))
+    return weight, bias
 
 
 def _logistic(inputs: Array, targets: NDArray[Any], strength: float, balanced: bool) -> tuple[Array, Array]:

@@ -55,29 +55,38 @@ def propagate_labels(
     for split in splits:
         task.check(y, split)
     loops = edges.with_loops(1.0)
+    outputs = [_propagate(loops, y, split.train, task, alphas) for split in splits]  # for each split and alpha
     best: Propagation | None = None
-    for alpha in alphas:
-        outputs = tuple(_propagate(loops, y, split.train, task, alpha) for split in splits)
-        at_val = [out[split.val] for out, split in zip(outputs, splits, strict=True)]
+    for alpha, each in zip(alphas, zip(*outputs, strict=True), strict=True):
+        at_val = [out[split.val] for out, split in zip(each, splits, strict=True)]
         score = mean_score(at_val, y, splits, task=task)
         if best is None or score > best.score:
-            best = Propagation(outputs, alpha, score)
+            best = Propagation(each, alpha, score)
     assert best is not None
     return best
 
 
-def _propagate(loops: Edges, y: Tensor, train: Tensor, task: Task, alpha: float) -> Tensor:
-    """Return the outputs (n, outputs) for one alpha."""
+def _propagate(loops: Edges, y: Tensor, train: Tensor, task: Task, alphas: Sequence[float]) -> list[Tensor]:
+    r"""Return the outputs (n, outputs) for each alpha; all share the products :math:`P^k Y`, as
+    :math:`F = (1 - \alpha) \sum_k \alpha^k P^k Y`."""
     known, p = _targets(y[train], task), mean_weights(loops, torch.float32)
     mean = known.mean(0)
     centre = mean if isinstance(task, Regression) else torch.zeros_like(mean)
-    source = torch.zeros(len(y), known.shape[1] + 1, device=known.device)
-    source[train] = (1 - alpha) * torch.cat((known - centre, torch.ones_like(known[:, :1])), 1)
-    f, k = source, 1
-    while k < MOST_STEPS and alpha**k > NEGLIGIBLE:
-        f, k = source.add(aggregate(p, f, loops), alpha=alpha), k + 1
-    total = f[:, -1:] + PRIOR_WEIGHT
-    share = centre + (f[:, :-1] + PRIOR_WEIGHT * (mean - centre)) / total
+    walk = torch.zeros(len(y), known.shape[1] + 1, device=known.device)
+    walk[train] = torch.cat((known - centre, torch.ones_like(known[:, :1])), 1)
+    sums = [(1 - alpha) * walk for alpha in alphas]
+    for k in range(1, MOST_STEPS):
+        if max(alphas) ** k < NEGLIGIBLE:
+            break
+        walk = aggregate(p, walk, loops)
+        for alpha, total in zip(alphas, sums, strict=True):
+            total.add_(walk, alpha=(1 - alpha) * alpha**k)
+    return [_outputs(total, mean, centre, task) for total in sums]
+
+
+def _outputs(f: Tensor, mean: Tensor, centre: Tensor, task: Task) -> Tensor:
+    """Return F / M plus the centre, as outputs of the task; ``f`` (n, outputs + 1) has M in its last column."""
+    share = centre + (f[:, :-1] + PRIOR_WEIGHT * (mean - centre)) / (f[:, -1:] + PRIOR_WEIGHT)
     if isinstance(task, Regression):
         return share
     if isinstance(task, Classification):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from beltrami.diffusivity import RandomWalk
@@ -15,6 +16,11 @@ from beltrami.stencil import Loops
 
 ACCURATE = Exponential(rtol=1e-5, atol=1e-7)
 """The default scheme: the error of an output is at most 1e-7 plus 1e-5 times the largest output at t = 0."""
+
+
+MOST_COLUMNS = 64  # of a block: wider products are no faster
+BLOCK_BYTES = 2**30  # for the vectors of the solve of a block
+VECTORS = 40  # of a solve to t = 32, about; each has the size of its block
 
 
 class LinearDiffusion(Classifier):
@@ -73,7 +79,11 @@ class LinearDiffusion(Classifier):
         if ts[-1] == ts[0]:  # nothing to solve
             z = z if nodes is None else z[nodes]
             return z.expand(len(ts), *z.shape)
-        ys = self.evolution.trajectory(z, inputs.edges, ts).ys
+        blocks = [
+            self.evolution.trajectory(block, inputs.edges, ts).ys
+            for block in z.split(columns_per_block(z.shape[0], times=len(ts), dtype=z.dtype), dim=1)
+        ]
+        ys = blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=-1)
         return ys if nodes is None else ys[:, nodes]
 
 
@@ -86,3 +96,8 @@ def random_walk_evolution(
     is the transpose of P.
     """
     return Evolution(LinearFlow(RandomWalk(normalise)), scheme=scheme, time=time, stencil=Loops())
+
+
+def columns_per_block(num_nodes: int, *, times: int, dtype: torch.dtype) -> int:
+    """Return how many columns to solve for together, so that memory stays bounded on graphs of millions of nodes."""
+    return max(1, min(MOST_COLUMNS, BLOCK_BYTES // (dtype.itemsize * num_nodes * (VECTORS + times))))
