@@ -16,6 +16,7 @@ TIERS = (
     {"config"},
     {"precompute", "result"},
     {"run", "predict", "estimator"},
+    {"auto"},
     {"lab"},
     {"report"},
     {"cli"},
