@@ -23,13 +23,16 @@ from beltrami.flow import TimeVarying
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier
 from beltrami.model.baseline import Baseline, GraphODE
+from beltrami.model.linear_diffusion import LinearDiffusion
 from beltrami.position import PPR, DeepWalk, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.run import run_config, run_configs
+from beltrami.scheme import Exponential
 from beltrami.stencil import Chain
 from beltrami.train import Epoch, fit, fit_many, load_weights, predict, save_weights, seeded
 
 NO_FLOW = ("diffusivity.kind=none", "flow.kind=none")
 TERMINAL = "train.time_grid.kind=terminal"
+EXPONENTIAL = ["scheme.kind=exponential", "scheme.rtol=1e-3", "scheme.atol=1e-3"]
 NO_SCHEME = ("scheme.kind=none", TERMINAL)
 POSITIONED = ("monet-flow", "transformer-flow")
 OWN = {"lanczosnet": ["model.steps=3"], "adalanczosnet": ["model.steps=3"], "gat": ["model.heads=2"]}
@@ -60,6 +63,11 @@ def network(kind: str, *settings: str) -> RunConfig:
         *OWN.get(kind, []),
     )
     return configured(f"model.kind={kind}", *NO_FLOW, *own, *settings)
+
+
+def linear(*settings: str) -> RunConfig:
+    """Two epochs of linear diffusion on the toy."""
+    return configured("model.kind=linear", *NO_FLOW, "stencil.kind=none", *EXPONENTIAL, *settings)
 
 
 def check_weights_come_back(config: RunConfig, model: Classifier, path: Path, *, positions: bool, time: float) -> None:
@@ -96,6 +104,17 @@ def test_every_baseline_trains_and_its_weights_come_back(kind: str, tmp_path: Pa
     assert isinstance(model, GraphODE) == (kind in CONTINUOUS)
     assert (result.epochs, result.best_time) == (2, 2.0 if kind in CONTINUOUS else 0.0)
     assert (result.evaluations["forward"] > 0) == (kind in CONTINUOUS)
+    check_weights_come_back(config, model, tmp_path / "weights", positions=False, time=result.best_time)
+
+
+@pytest.mark.parametrize("time", [0.0, 2.0])
+def test_linear_diffusion_trains_and_its_weights_come_back(time: float, tmp_path: Path) -> None:
+    config = linear(f"scheme.time={time}", "model.input_dropout=0.2")
+    check_settings(config)
+    result, model = run_config(config, problem=toy_problem())
+    assert isinstance(model, LinearDiffusion)
+    assert (model.time, model.encoder.dropout.p) == (time, 0.2)
+    assert model.evolution.scheme == Exponential(rtol=1e-3, atol=1e-3)
     check_weights_come_back(config, model, tmp_path / "weights", positions=False, time=result.best_time)
 
 
@@ -251,7 +270,6 @@ def test_value_out_of_range_is_refused_before_data_are_read(settings: list[str],
         run_config(configured(*settings), problem=toy_problem())
 
 
-EXPONENTIAL = ["scheme.kind=exponential", "scheme.rtol=1e-3", "scheme.atol=1e-3"]
 GAUSS = ["flow.kind=polyakov", "flow.psi.kind=gauss", "diffusivity.kind=none"]
 BALL = ["flow.kind=hyperbolic", "diffusivity.kind=gaussian", "position.kind=ppr"]
 
@@ -291,6 +309,12 @@ BALL = ["flow.kind=hyperbolic", "diffusivity.kind=gaussian", "position.kind=ppr"
             r"`model.kind=gat-flow` looks at features alone",
         ),
         (network("monet-flow"), r"Mixture needs positions"),
+        (override(linear(), ["scheme.kind=none"]), r"`model.kind=linear` needs a scheme"),
+        (linear("stencil.kind=keep"), r"`model.kind=linear` has no stencil: set `stencil.kind=none`"),
+        (linear("flow.kind=frozen"), r"`model.kind=linear` has no flow: set `flow.kind=none`"),
+        (linear("position.kind=ppr"), r"`model.kind=linear` looks at features alone"),
+        (linear("train.attention_decay=1"), r"`train.attention_decay` is that of a diffusivity"),
+        (linear("scheme.time=-1"), r"LinearDiffusion needs a finite terminal `time` of at least 0"),
     ],
     ids=str,
 )

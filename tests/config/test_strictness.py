@@ -46,6 +46,7 @@ CONTEXT: dict[tuple[str, str], list[str]] = {
     ("scheme", "torchdiffeq"): ["scheme.method=rk4", "scheme.rtol=1e-3", "scheme.atol=1e-3"],
     **{("model", kind): NONE for kind in kinds_of(ModelSpec) if kind.endswith("-flow")},
     **{("model", kind): [*NONE[:2], *TERMINAL] for kind in ("cgnn", "gde", "gode")},
+    ("model", "linear"): [*NONE, *TERMINAL, "scheme.kind=exponential", "scheme.rtol=1e-3", "scheme.atol=1e-3"],
     ("model", "blend"): [],
 }
 WITH_POSITIONS = ("monet-flow", "transformer-flow")

@@ -17,6 +17,7 @@ from beltrami.config.spec_graph import PositionSpec, kinds_of
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, baseline, zoo
 from beltrami.model.baseline import Architecture
+from beltrami.model.linear_diffusion import LinearDiffusion
 from beltrami.position import Encoding, Progress
 from beltrami.train import Consistency, TimeGrid, Training, seeded
 
@@ -47,8 +48,13 @@ def build_encoding(spec: PositionSpec, *, progress: Progress | None = None) -> E
 
 
 def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
-    """Return BLEND, a network of Table 1 or a baseline for inputs of these widths; ``positions`` 0 for none."""
+    """Return the model for inputs of these widths; ``positions`` 0 for none."""
     spec: Any = config.model
+    if positions and not isinstance(spec, spec_model.PositionedSpec | spec_model.BaselineModelSpec):
+        raise ValueError(f"`model.kind={spec.kind}` looks at features alone: set `position.kind=none` too.")
+    if spec.kind == "linear":
+        steps = {"time": terminal_time(config.scheme), "scheme": build_scheme(config.scheme)}
+        return LinearDiffusion(features, num_classes, input_dropout=spec.input_dropout, **steps)
     if spec.kind not in BASELINES:
         return build_model(config, features=features, positions=positions, num_classes=num_classes)
     own = _own_settings(config, spec_model.BaselineSpec)
@@ -71,8 +77,6 @@ def build_classifier(config: RunConfig, *, features: int, positions: int, num_cl
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
     """Return BLEND, or a network of Table 1, which has BLEND's encoders and decoder around another evolution."""
     spec: Any = config.model
-    if positions and not isinstance(spec, spec_model.PositionedSpec):
-        raise ValueError(f"`model.kind={spec.kind}` looks at features alone: set `position.kind=none` too.")
     joint = Joint(spec.pos if positions else 0, spec.feat)
     evolution = build_evolution(config, joint) if spec.kind == "blend" else build_network(config, joint)
     return BLEND(
@@ -151,7 +155,7 @@ def _check_groups(config: RunConfig) -> None:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
     if config.position.kind == "none" and getattr(config.model, "pos", DEFAULT_POS) != DEFAULT_POS:
         raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
-    if kind in BASELINES:
+    if kind in BASELINES or kind == "linear":
         _check_baseline(config)
 
 
@@ -163,7 +167,7 @@ def _check_baseline(config: RunConfig) -> None:
         raise ValueError(f"`model.kind={kind}` runs on a fixed graph, and `{why}` needs the state of a flow: drop it.")
     if config.train.attention_decay:
         raise ValueError(f"`train.attention_decay` is that of a diffusivity; `model.kind={kind}` has none: set 0.")
-    if kind not in CONTINUOUS and config.train.time_grid.kind != "terminal":
+    if kind in BASELINES and kind not in CONTINUOUS and config.train.time_grid.kind != "terminal":
         raise ValueError(f"`model.kind={kind}` has no time: set `train.time_grid.kind=terminal` too.")
 
 
@@ -171,7 +175,7 @@ def _check_flow(config: RunConfig) -> None:
     """Refuse a flow and a scheme, or a flow and a stencil, that do not go together."""
     flow, scheme = config.flow, config.scheme
     costs = flow.kind != "none" and bool(flow.kinetic or flow.jacobian)
-    if scheme.kind == "exponential" and (flow.kind != "frozen" or costs):
+    if scheme.kind == "exponential" and config.model.kind != "linear" and (flow.kind != "frozen" or costs):
         raise ValueError(
             "`scheme.kind=exponential` solves frozen flows without costs: set `flow.kind=frozen`, `flow.kinetic=0` and "
             "`flow.jacobian=0`, or another `scheme.kind`, such as constant."

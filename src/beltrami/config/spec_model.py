@@ -114,6 +114,11 @@ class GODESpec(BaselineSpec):
     depth: int = 2
 
 
+class LinearSpec(Spec):
+    kind: Literal["linear"] = "linear"
+    input_dropout: float = 0.0
+
+
 FeatureFlowSpec = GCNFlowSpec | ChebNetFlowSpec | DeepSetFlowSpec | GATFlowSpec | DGCNNFlowSpec | DIGLFlowSpec
 ZooSpec = FeatureFlowSpec | MoNetFlowSpec | TransformerFlowSpec
 """The networks of Table 1 as flows. Their equation and graph are their own; ``scheme.time`` is the number of layers."""
@@ -121,11 +126,11 @@ ZooSpec = FeatureFlowSpec | MoNetFlowSpec | TransformerFlowSpec
 PositionedSpec = BlendSpec | MoNetFlowSpec | TransformerFlowSpec  # models with an encoder of positions
 ContinuousSpec = CGNNSpec | GDESpec | GODESpec
 BaselineModelSpec = LayeredSpec | GATSpec | MoNetSpec | LanczosSpec | ContinuousSpec
-ModelSpec = BlendSpec | ZooSpec | BaselineModelSpec
-"""BLEND, a network of Table 1 as a flow, or a baseline. ``pos`` = d' and ``feat`` = d are the channels of positions,
-where there are any, and of features; ``hidden``, the width of a further layer of the encoder, null for none. ``width``
-is that of all heads together; ``steps``, the dimension of LanczosNet's Krylov space; ``mixing``, whether CGNN mixes
-channels."""
+ModelSpec = BlendSpec | ZooSpec | BaselineModelSpec | LinearSpec
+"""BLEND, a network of Table 1 as a flow, a baseline, or linear diffusion, which has its own equation and graph and, for
+``scheme.time=0``, neither. ``pos`` = d' and ``feat`` = d are the channels of positions, where there are any, and of
+features; ``hidden``, the width of a further layer of the encoder, null for none. ``width`` is that of all heads
+together; ``steps``, the dimension of LanczosNet's Krylov space; ``mixing``, whether CGNN mixes channels."""
 
 
 class XavierSpec(Spec):

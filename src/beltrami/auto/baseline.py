@@ -1,0 +1,91 @@
+"""The three baselines of every run on one's own data, on the same nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from torch import Tensor
+
+from beltrami.auto.linear import TIMES, LinearFit, fit_linear
+from beltrami.auto.propagation import propagate_labels
+from beltrami.data import Split
+from beltrami.graph import Edges
+from beltrami.model.coder import Matrix
+from beltrami.train import Regression, Task, predict, read_test
+
+
+@dataclass(frozen=True)
+class BaselineResult:
+    """The result of a baseline: the metric of the task, a mean over the splits, on validation and on test nodes.
+
+    ``test`` is None if no split has test nodes; ``settings`` are those that validation chose.
+    """
+
+    name: str
+    validation: float
+    test: float | None
+    seconds: float
+    settings: dict[str, float]
+
+
+def run_baselines(
+    x: Matrix | None,
+    edges: Edges,
+    y: Tensor,
+    splits: Sequence[Split],
+    *,
+    task: Task,
+    times: Sequence[float] = TIMES,
+    balanced: bool = False,
+) -> list[BaselineResult]:
+    """Run label propagation and, if there are features, logistic regression and linear diffusion.
+
+    For numbers, the logistic regression is a ridge regression. Every choice is made by validation, and the targets of
+    the test nodes are read once. Arguments are those of :func:`~beltrami.auto.linear.fit_linear`; ``x`` may be None.
+    """
+    results = []
+    if x is not None and x.shape[1]:
+        results.append(run_linear(x, edges, y, splits, task=task, times=(0.0,), balanced=balanced)[0])
+    results.append(_run_propagation(edges, y, splits, task))
+    if x is not None and x.shape[1]:
+        results.append(run_linear(x, edges, y, splits, task=task, times=times, balanced=balanced)[0])
+    return results
+
+
+def run_linear(
+    x: Matrix,
+    edges: Edges,
+    y: Tensor,
+    splits: Sequence[Split],
+    *,
+    task: Task,
+    times: Sequence[float] = TIMES,
+    balanced: bool = False,
+) -> tuple[BaselineResult, LinearFit]:
+    """Run linear diffusion, or a linear model without the graph for ``times=(0.0,)``; return the fitted models too."""
+    start = perf_counter()
+    fit = fit_linear(x, edges, y, splits, task=task, times=times, balanced=balanced)
+    outputs = [predict(model, model.prepare(x, edges), time=model.time) for model in fit.models]
+    test = _mean_test(outputs, y, splits, task)
+    name, settings = "linear diffusion", {"time": fit.time, "strength": fit.strength}
+    if tuple(times) == (0.0,):
+        name, settings = _linear_model(task), {"strength": fit.strength}
+    return BaselineResult(name, fit.validation, test, perf_counter() - start, settings), fit
+
+
+def _linear_model(task: Task) -> str:
+    return "ridge regression" if isinstance(task, Regression) else "logistic regression"
+
+
+def _run_propagation(edges: Edges, y: Tensor, splits: Sequence[Split], task: Task) -> BaselineResult:
+    start = perf_counter()
+    found = propagate_labels(edges, y, splits, task=task)
+    test = _mean_test(found.outputs, y, splits, task)
+    return BaselineResult("label propagation", found.validation, test, perf_counter() - start, {"alpha": found.alpha})
+
+
+def _mean_test(outputs: Sequence[Tensor], y: Tensor, splits: Sequence[Split], task: Task) -> float | None:
+    """Return the mean metric on the test nodes of the splits that have any, or None."""
+    pairs = zip(outputs, splits, strict=True)
+    metrics = [read_test(out, y, split, task=task) for out, split in pairs if bool(split.test.any())]
+    return sum(metrics) / len(metrics) if metrics else None
