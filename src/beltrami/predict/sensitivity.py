@@ -6,7 +6,9 @@ One backward solve gives the derivatives by everything at once; the solution ope
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
+import numpy
 import torch
+from numpy.polynomial.legendre import leggauss
 from torch import Tensor
 
 from beltrami.flow import BeltramiField, BoundField, Flow, FunctionField, LinearField, LinearFlow, TimeVarying
@@ -82,9 +84,9 @@ def is_linear(flow: Flow) -> bool:
 def integrated_gradients(score: Callable[..., Tensor], *xs: Tensor) -> tuple[Tensor, ...]:
     r"""Return :math:`\int_0^1 \nabla m(s x)\, ds` for a scalar m, ``score``, of one or several tensors.
 
-    Complete: the sum of its products with x is m(x) - m(0). By the midpoint rule, whose points are doubled until this
-    holds to ``COMPLETENESS``, up to ``MOST_POINTS``. One point is exact where m(s x) is linear in s > 0, as for ReLU
-    followed by a linear map: scaling changes no sign.
+    Complete: the sum of its products with x is m(x) - m(0). By Gauss-Legendre quadrature, whose points are doubled
+    until this holds to ``COMPLETENESS``, up to ``MOST_POINTS``. One point is exact where m(s x) is linear in s > 0, as
+    for ReLU followed by a linear map: scaling changes no sign.
     """
     with torch.no_grad():
         last, first = float(score(*xs)), float(score(*map(torch.zeros_like, xs)))
@@ -99,11 +101,11 @@ def integrated_gradients(score: Callable[..., Tensor], *xs: Tensor) -> tuple[Ten
 
 def _mean_gradients(score: Callable[..., Tensor], xs: tuple[Tensor, ...], points: int) -> tuple[Tensor, ...]:
     means = tuple(map(torch.zeros_like, xs))
-    for k in range(points):
+    for root, weight in zip(*map(numpy.ndarray.tolist, leggauss(points)), strict=True):  # on [-1, 1]
         with torch.enable_grad():
-            at = tuple((x.detach() * ((k + 0.5) / points)).requires_grad_() for x in xs)
+            at = tuple((x.detach() * (0.5 + 0.5 * root)).requires_grad_() for x in xs)
             each = torch.autograd.grad(score(*at), at, materialize_grads=True)
-        means = tuple(mean + g / points for mean, g in zip(means, each, strict=True))
+        means = tuple(mean + 0.5 * weight * g for mean, g in zip(means, each, strict=True))
     return means
 
 

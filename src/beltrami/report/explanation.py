@@ -53,6 +53,9 @@ def print_explanation(
 def _print_sum(console: Console, explanation: Explanation, names: Sequence[str]) -> None:
     versus = "" if explanation.other is None else f" over {names[explanation.other]}"
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column()
+    for _ in range(2):
+        table.add_column(justify="right", no_wrap=True)
     rows = {
         f"margin{versus}": explanation.margin,
         "shares of all nodes": float(explanation.node_shares.sum()),
@@ -60,7 +63,7 @@ def _print_sum(console: Console, explanation: Explanation, names: Sequence[str])
         "remainder": explanation.remainder,
     }
     for name, value in rows.items():
-        table.add_row(Text(name, "dim"), Text(_number(value), justify="right"), _percentage(value, explanation))
+        table.add_row(Text(name, "dim"), _number(value), _percentage(value, explanation))
     console.print(table)
     console.print(Text(METHODS[explanation.method], "dim"))
 
