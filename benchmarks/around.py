@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from beltrami.config import RunConfig, load_recipe, override
-from beltrami.lab.tune.search_space import ABSENT, Choice, Distribution, LogUniform, SearchSpace, Uniform, value_of
+from beltrami.lab.tune.search_space import ABSENT, Choice, LogUniform, Space, Uniform, draw, value_of
 
 ENCODED = Choice("none", "ppr", "deepwalk")
-AROUND: Mapping[str, tuple[str, Mapping[str, Distribution]]] = {
+AROUND: Mapping[str, tuple[str, Space]] = {
     "cora": (
         "blend",
         {
@@ -133,7 +133,7 @@ def main() -> None:
     name, spans = AROUND[args.dataset]
     config = load_recipe(name, args.dataset.partition("-")[0])
     for number in range(args.trials):
-        drawn = SearchSpace(spans).settings(number, seed=args.seed)
+        drawn = draw(spans, number, seed=args.seed)
         print(args.dataset.partition("-")[0], name, args.protocol, args.runs, *settings_of(config, drawn))
 
 

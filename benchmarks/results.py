@@ -6,7 +6,7 @@ python benchmarks/results.py [--write]
 import sys
 from pathlib import Path
 
-from beltrami.lab.study import read_folder
+from beltrami.lab.study.record import read_folder
 from beltrami.report.study_page import results_page, write_page
 
 ROOT = Path(__file__).parents[1]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from marks import filled, markdown
 
-from beltrami.lab.study import latest, read_records
 from beltrami.lab.study.paper_tables import PLANETOID, RANDOM, SIX
+from beltrami.lab.study.record import latest, read_records
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

@@ -81,7 +81,7 @@ ENCODINGS: list[Encoding] = [
 ]
 RANDOM_ENCODINGS: list[Encoding] = [
     DeepWalk(4, walk_length=8, context=3),
-    DeepWalk(3, walk_length=8, context=3, p=0.5, q=2.0, negatives=2, epochs=2),
+    DeepWalk(3, walk_length=8, context=3, negatives=2, epochs=2),
     Hyperbolic(2),
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from beltrami.errors import UnknownName
-from beltrami.lab.worker import Finished, JobReport, OnEpoch
+from beltrami.lab.executor import Finished, JobReport, OnEpoch
 
 
 class CountingWorker:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from beltrami.lab.study import Record
+from beltrami.lab.study.record import Record
 
 
 def a_record(method: str = "blend", accuracy: float | None = 80.0, **given: Any) -> Record:

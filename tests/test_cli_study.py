@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from beltrami.cli import main
-from beltrami.cli.study import NAMES
-from beltrami.lab.study import STUDIES, Record, RecordLog, read_records, tabulate
+from beltrami.cli.study_tune import NAMES
+from beltrami.lab.study.record import Record, RecordLog, read_records
+from beltrami.lab.study.studies import STUDIES
+from beltrami.lab.study.summary import tabulate
 
 SHORT = ["train.epochs=2", "scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1", "scheme.time=2", "model.feat=8"]
 TINY = ["random", "--datasets", "digits", "--methods", "blend,uniform", "--splits", "2"]

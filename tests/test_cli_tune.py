@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from beltrami.cli import main
-from beltrami.lab.executor import Executor, Local
-from beltrami.lab.study import read_records
-from beltrami.lab.tune import Search, TrialWorker
-from beltrami.lab.worker import Finished, JobReport, OnEpoch
+from beltrami.lab.executor import Executor, Finished, JobReport, Local, OnEpoch
+from beltrami.lab.study.record import read_records
+from beltrami.lab.tune.scheduler import TrialWorker
+from beltrami.lab.tune.search import Search
 
 HELD = [
     "train.epochs=12",
@@ -61,7 +61,7 @@ def beltrami(monkeypatch: pytest.MonkeyPatch, *arguments: str, make: Callable[..
     monkeypatch.setattr(sys, "argv", ["beltrami", *arguments])
     with monkeypatch.context() as patch:
         if make is not None:
-            patch.setattr("beltrami.cli.tune.ray_executor", make)
+            patch.setattr("beltrami.cli.study_tune.ray_executor", make)
         with pytest.raises(SystemExit) as end:
             main()
     return int(end.value.code or 0)

@@ -32,7 +32,7 @@ def test_a_graph_within_its_nodes_passes() -> None:
 
 
 def test_indices_out_of_range_are_refused_by_name() -> None:
-    assert "names node 2, but the graph has 2 nodes: indices run from 0 to 1" in refusal(INDEX, 2)
+    assert "names node 2, but the graph has 2 nodes: they run from 0 to 1" in refusal(INDEX, 2)
     assert "names node -1" in refusal(INDEX - 1, 3)
 
 

@@ -37,12 +37,12 @@ def test_a_trajectory_splits_along_its_last_axis() -> None:
 
 @pytest.mark.parametrize(("pos", "feat"), [(-1, 3), (3, -1), (0, 0)])
 def test_widths_that_make_no_state_are_refused(pos: int, feat: int) -> None:
-    with pytest.raises(ValueError, match=rf"not both 0; got pos={pos}, feat={feat}"):
+    with pytest.raises(ValueError, match=rf"not both 0; got Joint\(pos={pos}, feat={feat}\)"):
         Joint(pos, feat)
 
 
 def test_wrong_widths_are_refused_in_joining_and_splitting() -> None:
-    with pytest.raises(ValueError, match=r"Joint\(2, 3\) got u with 3 and x with 3 channels"):
+    with pytest.raises(ValueError, match=r"Joint\(pos=2, feat=3\) got u with 3 and x with 3 channels"):
         Joint(2, 3).join(normal(4, 3), normal(4, 3))
-    with pytest.raises(ValueError, match=r"Joint\(2, 3\) got a state with 4 channels"):
+    with pytest.raises(ValueError, match=r"Joint\(pos=2, feat=3\) got a state with 4 channels"):
         Joint(2, 3).split(normal(4, 4))

@@ -19,13 +19,7 @@ class DataError(RuntimeError):
 
 
 class UnknownName(ValueError):
-    """An unknown name; the message suggests the nearest known one.
-
-    Args:
-        kind: kind of thing named, such as ``"dataset"``.
-        name: the unknown name.
-        known: the known names.
-    """
+    """An unknown name of a thing of this kind, such as a ``"dataset"``; the message suggests the nearest known name."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -50,14 +44,11 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
         raise ValueError(f"`edge_index` must have shape (2, m); got {tuple(edge_index.shape)}.")
     if edge_index.dtype not in (torch.int64, torch.int32):
         raise ValueError(f"`edge_index` must hold integers (torch.int64); got {edge_index.dtype}.")
-    if edge_index.numel() == 0:
-        return
-    low, high = int(edge_index.min()), int(edge_index.max())
+    low, high = (int(edge_index.min()), int(edge_index.max())) if edge_index.numel() else (0, 0)
     if low < 0 or high >= num_nodes:
         wrong = low if low < 0 else high
         raise ValueError(
-            f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: "
-            f"indices run from 0 to {num_nodes - 1}."
+            f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: they run from 0 to {num_nodes - 1}."
         )
 
 

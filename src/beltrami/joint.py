@@ -8,21 +8,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Joint:
-    """Layout of a state tensor z (n, pos + feat): positions u in the first channels, features x in the others.
-
-    Args:
-        pos: width d' of the positional coordinates u; 0 for flows of features alone.
-        feat: width d of the feature coordinates x; 0 for flows of positions alone.
-    """
+    """Layout of a state z (n, pos + feat): positions u (d' = ``pos`` channels), then features x (d = ``feat``)."""
 
     pos: int
     feat: int
 
     def __post_init__(self) -> None:
         if self.pos < 0 or self.feat < 0 or self.channels == 0:
-            raise ValueError(
-                f"Joint needs `pos` and `feat` at least 0 and not both 0; got pos={self.pos}, feat={self.feat}."
-            )
+            raise ValueError(f"Joint needs `pos` and `feat` at least 0 and not both 0; got {self}.")
 
     @property
     def channels(self) -> int:
@@ -39,13 +32,11 @@ class Joint:
     def join(self, u: Tensor, x: Tensor) -> Tensor:
         """(n, pos), (n, feat) -> z (n, pos + feat)."""
         if u.shape[-1] != self.pos or x.shape[-1] != self.feat:
-            raise ValueError(
-                f"Joint({self.pos}, {self.feat}) got u with {u.shape[-1]} and x with {x.shape[-1]} channels."
-            )
+            raise ValueError(f"{self} got u with {u.shape[-1]} and x with {x.shape[-1]} channels.")
         return torch.cat((u, x), dim=-1)
 
     def split(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """z (n, pos + feat) -> (u, x)."""
         if z.shape[-1] != self.channels:
-            raise ValueError(f"Joint({self.pos}, {self.feat}) got a state with {z.shape[-1]} channels.")
+            raise ValueError(f"{self} got a state with {z.shape[-1]} channels.")
         return z[..., self.u], z[..., self.x]

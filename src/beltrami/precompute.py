@@ -15,7 +15,7 @@ from beltrami.config.parser import override, parse
 from beltrami.config.spec import DataSpec, RunConfig
 from beltrami.config.spec_graph import NoneSpec, PositionFileSpec, PositionSpec, StencilFileSpec, StencilSpec, kinds_of
 from beltrami.data import CATALOGUE, Dataset, Progress, load, store
-from beltrami.data.cache import cached_positions, positions_are_cached
+from beltrami.data.store import cached_positions, positions_are_cached
 from beltrami.errors import DataError, UnknownName
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Edges
@@ -59,12 +59,7 @@ def positions_of(spec: PositionSpec, edges: Edges) -> Tensor | None:
     encoding = build_encoding(spec)
     if encoding is None:
         return None
-    return in_chart(cached_positions(encoding, edges, seed=seed_of(spec)), space_of(encoding))
-
-
-def seed_of(spec: PositionSpec) -> int:
-    """Return the seed of an encoding; 0 for one without randomness."""
-    return spec.seed if spec.kind in ("deepwalk", "hyperbolic") else 0
+    return in_chart(cached_positions(encoding, edges, seed=getattr(spec, "seed", 0)), space_of(encoding))
 
 
 def space_of(encoding: Encoding) -> str:
@@ -101,8 +96,9 @@ def encode(
     encoding = build_encoding(spec, progress=progress)
     if encoding is None:
         raise ValueError(f"`encode` needs an encoding; got {spec.kind}.")
-    edges = _graph(read_dataset(dataset, component=component, progress=progress)).to(device)
-    start, seed = time.perf_counter(), seed_of(spec)
+    data = read_dataset(dataset, component=component, progress=progress)
+    edges = Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device)
+    start, seed = time.perf_counter(), getattr(spec, "seed", 0)
     known = positions_are_cached(encoding, edges, seed=seed)
     positions = cached_positions(encoding, edges, seed=seed)
     seconds = time.perf_counter() - start
@@ -113,10 +109,8 @@ def encode(
 
 
 def stencil_settings(kind: str, *, positions: Path | None = None, settings: Sequence[str] = ()) -> StencilSpec:
-    """Return the settings of a graph to be written; unknown and unfit ones are refused.
-
-    knn and radius look at the positions if there are any, else at the features; no loops are added by default.
-    """
+    """Return the settings of a graph to be written; unknown and unfit ones are refused. knn and radius look at the
+    positions if there are any, else at the features; no loops are added by default."""
     if kind not in STENCILS:
         raise UnknownName("stencil", kind, STENCILS)
     _check_names(settings, "stencil")
@@ -143,14 +137,16 @@ def rewire(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Rewired:
-    """Write the graph that a stencil makes of a dataset's to ``path``, for ``stencil.kind=file``.
-
-    ``positions``: a file of :func:`encode`, for stencils that look at u.
-    """
+    """Write the graph that a stencil makes of a dataset's to ``path``, for ``stencil.kind=file``; ``positions``: a file
+    of :func:`encode`, for stencils that look at u."""
     header = None if positions is None else store.read_header(positions, kind=store.POSITIONS)
     data = read_dataset(dataset, component=component, progress=progress)
-    edges = _graph(data)
-    z, joint, ball = _state(data, edges, positions)
+    edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
+    z, joint, ball = data.x, Joint(0, data.num_features), None
+    if positions is not None:
+        u, made = store.load_positions(positions, edges)
+        z, joint = in_chart(u, made.space).to_dense(), Joint(u.shape[1], 0)
+        ball = PoincareBall() if made.space == store.BALL else None
     start = time.perf_counter()
     mesh = build_stencil(spec, joint, ball=ball)(z.to(device), edges.to(device)).to("cpu")
     seconds = time.perf_counter() - start
@@ -167,10 +163,8 @@ def check_dataset(name: str, *, component: str) -> None:
 
 
 def resolve_files(config: RunConfig) -> RunConfig:
-    """Return the configuration with the full path and the digest of each file it names.
-
-    A file that is missing, or whose digest is not the recorded one, is refused; only the headers of files are read.
-    """
+    """Return the configuration with the full path and the digest of each file it names; a file that is missing, or
+    whose digest is not the recorded one, is refused. Only the headers of files are read."""
     if isinstance(config.position, PositionFileSpec):
         config = replace(config, position=_resolved(config.position, store.POSITIONS))
     if isinstance(config.stencil, StencilFileSpec):
@@ -192,19 +186,6 @@ def _resolved(spec: FileSpec, kind: str) -> FileSpec:
             f"of {str(spec.digest)[:16]}; put the old one back, or train again."
         )
     return replace(spec, path=str(path), digest=found)
-
-
-def _graph(data: Dataset) -> Edges:
-    return Edges.build(data.edge_index, num_nodes=data.num_nodes)
-
-
-def _state(data: Dataset, edges: Edges, positions: Path | None) -> tuple[Tensor, Joint, PoincareBall | None]:
-    """Return a state for the stencil to look at, features alone or positions alone, its channels and the ball."""
-    if positions is None:
-        return data.x, Joint(0, data.num_features), None
-    found, made = store.load_positions(positions, edges)
-    u = in_chart(found, made.space).to_dense()
-    return u, Joint(u.shape[1], 0), PoincareBall() if made.space == store.BALL else None
 
 
 def _check_names(settings: Sequence[str], group: str) -> None:

@@ -16,11 +16,7 @@ from beltrami.config.spec import SCHEMA
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run found. Accuracies are percentages; times of the flow are in its own units.
-
-    ``tried``: how many configurations were compared on validation before this one was chosen, None if unknown.
-    ``per_class_accuracy``: on test nodes, None for a class without any; empty in results of the first release.
-    """
+    """What one run found. Accuracies are percentages; times of the flow are in its own units."""
 
     dataset: str
     recipe: str
@@ -37,7 +33,8 @@ class RunResult:
     attention_spread: float
     device: str
     versions: dict[str, str]
-    tried: int | None = None
+    tried: int | None = None  # configurations compared on validation before this one was chosen, None if unknown
+    # On test nodes, None for a class without any; empty in results of the first release.
     per_class_accuracy: list[float | None] = field(default_factory=list)
 
     def to_json(self) -> str:

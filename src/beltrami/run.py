@@ -15,9 +15,8 @@ from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
 from beltrami.data import Dataset, Progress, Split, make_split
-from beltrami.data.cache import cached_stencil
 from beltrami.data.file import write_atomically
-from beltrami.data.store import load_stencil
+from beltrami.data.store import cached_stencil, load_stencil
 from beltrami.errors import DataError, SolverError
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier
@@ -31,12 +30,9 @@ SPARSE_BELOW = 0.1  # density below which inputs are multiplied by their non-zer
 
 @dataclass(frozen=True)
 class Problem:
-    """A dataset with its split, inputs, graph and positions, on a device; the graph may come from a file.
+    """A dataset with its split, inputs, graph and positions, on a device; the graph may come from a file."""
 
-    ``config`` is the configuration it was made for, with its files resolved.
-    """
-
-    config: RunConfig
+    config: RunConfig  # that the problem was made for, with its files resolved
     dataset: Dataset
     split: Split
     x: Tensor | SparseMatrix
@@ -60,15 +56,10 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
     if config.stencil.kind == "file":
         edges = load_stencil(Path(config.stencil.path), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
-    dataset, edges = dataset.to(device), edges.to(device)
-    return Problem(
-        config=config,
-        dataset=dataset,
-        split=split.to(device),
-        x=sparse_where_it_pays(x).to(device),
-        edges=_with_similarity(config.stencil, dataset.x, edges),
-        pos=None if pos is None else sparse_where_it_pays(pos).to(device),
-    )
+    dataset, inputs = dataset.to(device), sparse_where_it_pays(x).to(device)
+    edges = _with_similarity(config.stencil, dataset.x, edges.to(device))
+    positions = None if pos is None else sparse_where_it_pays(pos).to(device)
+    return Problem(config, dataset, split.to(device), inputs, edges, positions)
 
 
 def on_split(problem: Problem, config: RunConfig) -> Problem:
@@ -79,16 +70,10 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
 
 
 def run_config(
-    config: RunConfig,
-    *,
-    device: str = "cpu",
-    problem: Problem | None = None,
-    callbacks: Sequence[AnyCallback] = (),
+    config: RunConfig, *, device: str = "cpu", problem: Problem | None = None, callbacks: Sequence[AnyCallback] = ()
 ) -> tuple[RunResult, Classifier]:
-    """Train one configuration and evaluate it: every choice by validation, the test labels read once.
-
-    A ``problem`` that is given has been loaded from a configuration that was checked.
-    """
+    """Train one configuration and evaluate it: every choice by validation, the test labels read once. A ``problem``
+    that is given has been loaded from a configuration that was checked."""
     if problem is None:
         check_settings(config)
         problem = load_problem(config, device=device)
@@ -102,11 +87,9 @@ def run_config(
 def run_configs(
     configs: Sequence[RunConfig], *, device: str = "cpu", callbacks: Sequence[AnyCallback] = ()
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
-    """As :func:`run_config` for each of the configurations, trained as one program; a run that fails gives its error.
-
-    They are equal up to ``seed`` and ``data.split_seed``. On a GPU memory grows with the number of runs.
-    """
-    if not configs or any(_without_seeds(config) != _without_seeds(configs[0]) for config in configs):
+    """As :func:`run_config` for configurations that are equal up to ``seed`` and ``data.split_seed``, trained as one
+    program; a run that fails gives its error. On a GPU memory grows with the number of runs."""
+    if len({replace(config, seed=0, data=replace(config.data, split_seed=0)) for config in configs}) != 1:
         raise ValueError("run_configs needs configurations that differ by `seed` and `data.split_seed` alone.")
     check_settings(configs[0])
     first = load_problem(configs[0], device=device)
@@ -121,10 +104,6 @@ def run_configs(
         fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
         for config, problem, model, fit in zip(configs, problems, models, found, strict=True)
     ]
-
-
-def _without_seeds(config: RunConfig) -> RunConfig:
-    return replace(config, seed=0, data=replace(config.data, split_seed=0))
 
 
 def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: train.Fit) -> RunResult:

@@ -166,7 +166,7 @@ def test_a_baseline_may_run_on_the_graph_of_digl() -> None:
 def test_settings_reach_the_network_and_its_layers_are_the_terminal_time() -> None:
     evolution = build_network(network("gat-flow", "scheme.time=3", "model.heads=4"), Joint(0, 8))
     assert isinstance(evolution.flow, TimeVarying)
-    assert len(evolution.flow.parts) == evolution.time == 3
+    assert len(evolution.flow.flows) == evolution.time == 3
     assert evolution.flow.diffusivity.get_parameter("receiver").shape == (4, 2)
     stencil = build_network(network("digl-flow", "model.k=5", "model.restart=0.3"), Joint(0, 8)).stencil
     assert isinstance(stencil, Chain)

@@ -81,8 +81,8 @@ def built(problem: Problem, *settings: str) -> tuple[BLEND, Inputs]:
 
 
 def mesh(model: BLEND, inputs: Inputs) -> Edges:
-    (segment,) = model.evolution.evolve(model.encode(inputs), inputs.edges).segments
-    return segment.edges
+    (found,) = model.evolution.evolve(model.encode(inputs), inputs.edges).meshes
+    return found
 
 
 # Schemes.

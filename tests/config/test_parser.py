@@ -236,14 +236,14 @@ def test_records_are_parsed_by_the_same_parser() -> None:
     values = {"schema": 2, "name": "a", "numbers": [1, None], "counts": {"x": 3}, "also": {"y": [None, "z"]}}
     assert parse(Sample, values) == Sample("a", [1.0, None], {"x": 3}, {"y": [None, "z"]})
     for wrong, message in (
-        ({"numbers": ["b"]}, r"`line.numbers.0` takes float or null; got 'b'"),
-        ({"numbers": 3}, r"`line.numbers` takes list"),
-        ({"counts": {"x": 1.5}}, r"`line.counts.x` takes int; got 1.5"),
-        ({"also": 3}, r"`line.also` takes dict"),
-        ({"other": 3}, r"unknown name 'line.other'"),
+        ({"numbers": ["b"]}, r"`numbers.0` takes float or null; got 'b'"),
+        ({"numbers": 3}, r"`numbers` takes list"),
+        ({"counts": {"x": 1.5}}, r"`counts.x` takes int; got 1.5"),
+        ({"also": 3}, r"`also` takes dict"),
+        ({"other": 3}, r"unknown name 'other'"),
     ):
         with pytest.raises(ValueError, match=message):
-            parse(Sample, {**values, **wrong}, where="line")
+            parse(Sample, {**values, **wrong})
 
 
 def test_configuration_file_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from checks import crooked, kite, ragged, undirected
 from torch import Tensor
 
-from beltrami.data.cache import cached_positions, cached_stencil, position_key, positions_are_cached
+from beltrami.data.store import cached_positions, cached_stencil, position_key, positions_are_cached
 from beltrami.graph import Edges
 from beltrami.position import PPR, DeepWalk, Encoding, Heat, LaplacianEigenvectors, ReturnProbabilities
 from beltrami.stencil import KNN, AddEdges, Stencil
@@ -22,8 +22,6 @@ DEEPWALK: dict[str, Any] = {
     "walk_length": 10,
     "context": 3,
     "walks_per_node": 2,
-    "p": 1.0,
-    "q": 1.0,
     "negatives": 1,
     "epochs": 1,
     "rate": 0.1,
@@ -110,8 +108,6 @@ def test_key_depends_on_every_parameter() -> None:
         "walk_length": 11,
         "context": 4,
         "walks_per_node": 3,
-        "p": 2.0,
-        "q": 2.0,
         "negatives": 2,
         "epochs": 2,
         "rate": 0.2,
@@ -225,7 +221,7 @@ def test_two_processes_at_once_leave_one_complete_file(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from checks import crooked
-from beltrami.data.cache import cached_positions
+from beltrami.data.store import cached_positions
 from beltrami.position import DeepWalk
 folder = Path(sys.argv[1])
 (folder / f"ready-{sys.argv[2]}").touch()

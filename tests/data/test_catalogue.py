@@ -6,8 +6,7 @@ import pytest
 
 from beltrami.data import CATALOGUE, Availability, available, load, read_digits
 from beltrami.data.catalogue import SOURCES, DatasetSource
-from beltrami.data.download import RemoteFile
-from beltrami.data.file import cache_folder, data_folder
+from beltrami.data.file import RemoteFile, cache_folder, data_folder
 from beltrami.errors import DataError, UnknownName
 
 NOWHERE = "http://127.0.0.1:1/a.txt"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beltrami.data.download import RemoteFile, download
+from beltrami.data.file import RemoteFile, download
 from beltrami.errors import DataError
 
 BODY = bytes(range(256)) * 4000

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from beltrami.data.npz import content_digest, npz_digest, read_npz
+from beltrami.data.archives import content_digest, npz_digest, read_npz
 from beltrami.errors import DataError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from beltrami.data.ogb import read_ogb
+from beltrami.data.archives import read_ogb
 from beltrami.errors import DataError
 
 SIZES = (4, 4, 2, 3)  # nodes, edges, features, classes

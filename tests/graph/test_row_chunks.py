@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from beltrami.graph import row_chunks
-from beltrami.graph.row_chunks import chunk_rows, expand_ranges_in_parts, largest_per_row
+from beltrami.graph.row_chunks import chunk_rows, largest_per_row
 
 COUNTS = torch.tensor([0, 7, 1, 0, 3, 4, 0])
 PTR = torch.cat((torch.zeros(1, dtype=torch.long), COUNTS.cumsum(0)))
@@ -34,14 +34,6 @@ def test_chunks_cover_every_row_once_and_in_order(length: int, monkeypatch: pyte
 @pytest.mark.parametrize(("entries", "length"), [(100, 32), (2**18, 128)])
 def test_chunks_are_shorter_in_small_patterns(entries: int, length: int) -> None:
     assert int(chunk_rows(torch.tensor([0, 1000]), entries=entries).stop[0]) == length
-
-
-@pytest.mark.parametrize("size", [1, 4, 100])
-def test_ranges_in_parts_are_all_places_in_order(size: int) -> None:
-    begin, end = torch.tensor([5, 0, 2, 9]), torch.tensor([7, 0, 6, 10])
-    found = list(expand_ranges_in_parts(begin, end, size=size))
-    which, place = (torch.cat(part).tolist() for part in zip(*found, strict=True))
-    assert list(zip(which, place, strict=True)) == [(0, 5), (0, 6), (2, 2), (2, 3), (2, 4), (2, 5), (3, 9)]
 
 
 @pytest.mark.parametrize("top", [1, 2, 10])

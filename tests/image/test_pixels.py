@@ -9,9 +9,11 @@ from torch import Tensor
 from beltrami.diffusivity import Gaussian
 from beltrami.flow import BeltramiFlow, LinearFlow
 from beltrami.graph.edges import check_undirected
-from beltrami.image import EIGHT, PixelGraph, disc
-from beltrami.image.pixels import FOUR
+from beltrami.image import PixelGraph
+from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING
 from beltrami.scheme import PID, ConstantSteps, Dopri5, Euler, Exponential, Scheme, solve
+
+FOUR, EIGHT = (DOWN, RIGHT), (DOWN, RIGHT, FALLING, RISING)
 
 
 def noise(*shape: int) -> Tensor:
@@ -71,11 +73,10 @@ def test_nodes_and_image_are_inverse() -> None:
 
 
 def test_edges_join_neighbours_both_ways() -> None:
-    for offsets, expected in ((FOUR, 2 * (3 * 5 + 4 * 4)), (EIGHT, 2 * (3 * 5 + 4 * 4 + 2 * 3 * 4)), (disc(1), 62)):
+    for offsets, expected in ((FOUR, 2 * (3 * 5 + 4 * 4)), (EIGHT, 2 * (3 * 5 + 4 * 4 + 2 * 3 * 4))):
         pixels = PixelGraph.build(noise(1, 4, 5), alpha=1.0, offsets=offsets)
         check_undirected(pixels.edges, needed_by="the test")
         assert pixels.edges.num_edges == expected
-    assert len(disc(2)) == 6  # half of the twelve pixels within two
 
 
 def test_bad_arguments_are_refused() -> None:
@@ -83,5 +84,3 @@ def test_bad_arguments_are_refused() -> None:
         PixelGraph.build(noise(1, 2, 2), alpha=0.0)
     with pytest.raises(ValueError, match=r"of images \(1, 2, 2\); got \(1, 2, 3\)"):
         PixelGraph.build(noise(1, 2, 2), alpha=1.0).nodes(noise(1, 2, 3))
-    with pytest.raises(ValueError, match="`radius` must be at least 1"):
-        disc(0)

@@ -22,7 +22,7 @@ from beltrami.image import (
     Surface,
     evolve,
 )
-from beltrami.image.stepping import Stepping
+from beltrami.image.image_flow import Stepping
 from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, ImplicitEuler, Scheme, solve
 
 BELTRAMI = LaplaceBeltrami(Surface(20.0, patch=3))

@@ -11,9 +11,8 @@ import torch
 from counting_worker import CountingWorker, ForeignWorker
 
 from beltrami.errors import DataError, UnknownName
-from beltrami.lab.executor import Executor, Local, Processes
+from beltrami.lab.executor import Executor, Finished, Local, Processes, WorkerProcess, data_folders
 from beltrami.lab.ray_cluster import Ray, Resources
-from beltrami.lab.worker import Died, Finished, WorkerProcess, data_folders
 
 QUIET = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 
@@ -77,7 +76,7 @@ def test_remote_jobs_run_at_once_and_a_process_that_dies_is_replaced(kind: str, 
         pids = {outcome.value for _, outcome in outcomes(executor, tmp_path, tmp_path)}
         assert len(pids) == 2  # each waited for the other
         assert os.getpid() not in pids
-        assert outcomes(executor, 1, "die", 2) == [(1, Finished(1)), ("die", Died()), (2, Finished(2))]
+        assert outcomes(executor, 1, "die", 2) == [(1, Finished(1)), ("die", None), (2, Finished(2))]
         ((_, unclean),) = outcomes(executor, "unclean")
         ((_, last),) = outcomes(executor, "environment")
         assert last.value[1:] == (1, os.environ["BELTRAMI_CACHE"])

@@ -6,6 +6,7 @@ import socket
 import pytest
 from counting_worker import CountingWorker
 
+from beltrami.cli.study_tune import ray_executor
 from beltrami.errors import DataError
 from beltrami.lab.ray_cluster import QUIET, Ray, Resources
 
@@ -34,11 +35,17 @@ def test_jobs_fit_on_a_machine_as_often_as_there_is_room(
     assert Resources("batch", "cuda" if gpus else "cpu", cpus, gpus).jobs_on(machine) == jobs
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_defaults_are_one_core_and_one_gpu() -> None:
-    assert Resources.requested("trial", device="cpu", cpus=None, gpus=None) == Resources("trial", "cpu", 1.0, 0.0)
-    assert Resources.requested("trial", device="cuda", cpus=None, gpus=None) == Resources("trial", "cuda", 1.0, 1.0)
-    assert Resources.requested("trial", device="cuda", cpus=0.5, gpus=0.2) == Resources("trial", "cuda", 0.5, 0.2)
-    assert [Resources("trial", "cpu", cpus, 0.0).threads for cpus in (0.5, 2.5)] == [1, 2]
+    pytest.importorskip("ray")
+    for device, cpus, gpus, expected in (
+        ("cpu", None, None, (1.0, 0.0)),
+        ("cuda", None, None, (1.0, 1.0)),
+        ("cuda", 0.5, 0.2, (0.5, 0.2)),
+    ):
+        executor = ray_executor("tune", CountingWorker(), "trial", device, cpus=cpus, gpus=gpus, address="auto")
+        assert isinstance(executor, Ray)
+        assert executor.resources == Resources("trial", device, *expected)
 
 
 @pytest.mark.parametrize(

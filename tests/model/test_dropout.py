@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from beltrami.model import Dropout
-from beltrami.model.dropout import hash32
+from beltrami.model.coder import hash32
 from beltrami.train import seeded
 
 

@@ -25,9 +25,9 @@ def results(
     found = []
     for plain in (True, False):
         if plain:
-            monkeypatch.setattr("beltrami.model.dropout.has_kernel", lambda _: False)
+            monkeypatch.setattr("beltrami.model.coder.has_kernel", lambda _: False)
         else:
-            monkeypatch.setattr("beltrami.model.dropout.has_kernel", lambda _: True)
+            monkeypatch.setattr("beltrami.model.coder.has_kernel", lambda _: True)
         with seeded(3):
             module = Dropout(0.3, **options).train().to(kernels)
             x = torch.randn(shape, dtype=torch.float64).to(kernels).requires_grad_()
@@ -52,7 +52,7 @@ def test_kernel_gives_the_same_values_and_gradients(
 def test_stacked_models_drop_the_same_as_single_ones(
     kernels: str, shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beltrami.model.dropout.has_kernel", lambda _: True)
+    monkeypatch.setattr("beltrami.model.coder.has_kernel", lambda _: True)
     module, models = Dropout(0.4).train().to(kernels), 3
     seeds = torch.tensor([5, -7, 2**31 - 1], dtype=torch.int32, device=kernels)
     x = torch.randn(models, 20, 6, dtype=torch.float64).to(kernels)
@@ -75,7 +75,7 @@ def test_stacked_models_drop_the_same_as_single_ones(
 
 
 def test_second_derivative_exists(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beltrami.model.dropout.has_kernel", lambda _: True)
+    monkeypatch.setattr("beltrami.model.coder.has_kernel", lambda _: True)
     module = Dropout(0.5).train().to(kernels)
     x = torch.randn(8, 4, dtype=torch.float64, device=kernels, requires_grad=True)
     (first,) = torch.autograd.grad((module(x) ** 3).sum(), x, create_graph=True)

@@ -61,21 +61,22 @@ def test_contracting_clusters_lose_the_edges_between_them() -> None:
     left = torch.tensor([-1.2, -1.15, -1.1, -0.4], dtype=torch.float64)
     z = torch.cat((left, -left))[:, None] * torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
     moving = Evolution(LinearFlow(RandomWalk()), scheme=EULER, time=6.0, stencil=Near(0.95), remesh=0.5)
-    segments = moving.evolve(z, NONE).segments
+    meshes = moving.evolve(z, NONE).meshes
 
     def between(edges: Edges) -> int:
         return int(((edges.j < 4) != (edges.i < 4)).sum())
 
-    assert between(segments[0].edges) == 2
-    assert between(segments[-1].edges) == 0
-    assert segments[-1].edges.num_edges == 2 * 4 * 3
+    assert between(meshes[0]) == 2
+    assert between(meshes[-1]) == 0
+    assert meshes[-1].num_edges == 2 * 4 * 3
 
 
 def test_segments_cover_the_time_and_hold_their_graphs() -> None:
-    trajectory = evolution(scheme=Scheme(RK4(), ConstantSteps(0.1)), remesh=0.75).evolve(state(), NONE)
-    assert [(s.t0, s.t1) for s in trajectory.segments] == [(0.0, 0.75), (0.75, 1.5), (1.5, 2.0)]
+    remeshed = evolution(scheme=Scheme(RK4(), ConstantSteps(0.1)), remesh=0.75)
+    trajectory = remeshed.evolve(state(), NONE)
+    assert list(remeshed._intervals((0.0, 2.0))) == [(0.0, 0.75), (0.75, 1.5), (1.5, 2.0)]
     assert [solve.accepted for solve in trajectory.solves] == [8, 8, 5]
-    assert torch.equal(trajectory.segments[0].edges.edge_index, Near(1.5)(state(), NONE).edge_index)
+    assert torch.equal(trajectory.meshes[0].edge_index, Near(1.5)(state(), NONE).edge_index)
 
 
 def test_trajectory_has_the_states_at_the_requested_times() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def built(make: Callable[[], Evolution]) -> Evolution:
 def layers_of(evolution: Evolution) -> list[Flow]:
     """Return the flows of the layers, in order."""
     flow = evolution.flow.flow if isinstance(evolution.flow, FrozenPositions) else evolution.flow
-    return list(flow.parts) if isinstance(flow, TimeVarying) else [flow]
+    return [cast("Flow", part) for part in flow.flows] if isinstance(flow, TimeVarying) else [flow]
 
 
 def assert_same(found: Tensor, wanted: Tensor) -> None:
@@ -284,15 +285,12 @@ def test_schemes_converge_to_the_same_solution(name: str) -> None:
         torch.testing.assert_close(solved(Scheme(solver, ConstantSteps(0.05))), exact, rtol=1e-3, atol=1e-3)
 
 
-def test_table_is_the_papers_and_every_docstring_states_its_row() -> None:
+def test_table_is_the_papers_and_names_functions_of_the_zoo() -> None:
     methods = [row.method for row in zoo.TABLE]
     assert methods[:7] == ["ChebNet", "GAT", "MoNet", "Transformer", "DeepSet/PointNet", "DIGL", "DGCNN/DGM"]
     assert methods[7:] == ["GCN (Onsager)", "GRAND", "BLEND"]
     for row in zoo.TABLE:
         assert row.build is getattr(zoo, row.build.__name__)
-        text = " ".join((row.build.__doc__ or "").split()).lower()
-        assert row.evolution.split(" + ")[-1].lower() in text
-        assert row.graph.split(" ")[0] in text
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -13,9 +13,9 @@ from toy import two_cliques
 
 from beltrami.data import Dataset
 from beltrami.graph import Edges
-from beltrami.position import DeepWalk, Walker, deepwalk
-from beltrami.position.deepwalk import NOISE_NODES, SkipGram
-from beltrami.position.link_prediction import held_out, link_auc
+from beltrami.position import DeepWalk, deepwalk
+from beltrami.position.deepwalk import NOISE_NODES, SkipGram, held_out, link_auc
+from beltrami.position.walk import Walker
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -97,9 +97,8 @@ def test_the_learning_rate_falls_linearly_to_zero(monkeypatch: pytest.MonkeyPatc
     assert rates == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1], abs=1e-15)
 
 
-@pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.5, 2.0)])
-def test_two_cliques_are_separated(p: float, q: float) -> None:
-    u = F.normalize(DeepWalk(16, context=5, p=p, q=q)(cliques(), generator()))
+def test_two_cliques_are_separated() -> None:
+    u = F.normalize(DeepWalk(16, context=5)(cliques(), generator()))
     same = torch.arange(20)[:, None] // 10 == torch.arange(20) // 10
     similarity = u @ u.T
     assert float(similarity[same].min()) > float(similarity[~same].max())
@@ -133,10 +132,10 @@ def test_tuning_chooses_the_length_with_the_best_link_prediction(monkeypatch: py
     monkeypatch.setattr("beltrami.position.deepwalk.link_auc", lambda score, positive, negative: next(qualities))
     lengths: list[tuple[int, int]] = []
 
-    def recording(edges: Edges, *, p: float, q: float) -> Callable[..., Tensor]:
+    def recording(edges: Edges) -> Callable[..., Tensor]:
         def walk(starts: Tensor, *, length: int, generator: torch.Generator) -> Tensor:
             lengths.append((edges.num_edges, length))
-            return Walker(edges, p=p, q=q)(starts, length=length, generator=generator)
+            return Walker(edges)(starts, length=length, generator=generator)
 
         return walk
 
@@ -169,8 +168,6 @@ def test_a_missing_generator_is_refused() -> None:
         ({"context": 41, "tuned": True}, "`context` from 2 to the walk length, 40; got 41"),
         ({"rate": 0.0}, "positive, finite `rate`; got 0.0"),
         ({"rate": math.nan}, "positive, finite `rate`; got nan"),
-        ({"p": 0.0}, "positive, finite `p`; got 0.0"),
-        ({"q": -1.0}, "positive, finite `q`; got -1.0"),
     ],
 )
 def test_invalid_options_are_refused(options: dict[str, Any], sentence: str) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges
-from beltrami.position import PPR, Encoding, Heat, diffusion_kernel
+from beltrami.position import PPR, Encoding, Heat, spectral
 
 GRAPHS = {"kite": kite(), "crooked": crooked()}
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
@@ -102,7 +102,7 @@ def test_large_graphs_are_pushed_to_the_same_positions(monkeypatch: pytest.Monke
     data = power_law(300, 900, seed=0)
     edges = Edges.build(data.edge_index, num_nodes=300)
     solved = PPR(top=16)(edges).to_dense()
-    monkeypatch.setattr(diffusion_kernel, "LARGE", 100)
+    monkeypatch.setattr(spectral, "LARGE", 100)
     pushed = PPR(top=16)(edges).to_dense()
     assert not torch.equal(pushed, solved)
     both = (pushed > 0) & (solved > 0)

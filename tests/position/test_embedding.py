@@ -12,7 +12,7 @@ from beltrami.data import Dataset
 from beltrami.geometry import Euclidean, Metric, PoincareBall
 from beltrami.graph import Edges
 from beltrami.position import Hyperbolic
-from beltrami.position.link_prediction import held_out, link_auc
+from beltrami.position.deepwalk import held_out, link_auc
 
 METRICS: list[Metric] = [PoincareBall(), Euclidean()]
 

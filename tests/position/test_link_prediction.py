@@ -8,7 +8,7 @@ from checks import pairs, undirected
 from torch import Tensor
 
 from beltrami.graph import Edges
-from beltrami.position.link_prediction import held_out, link_auc
+from beltrami.position.deepwalk import held_out, link_auc
 
 RING = undirected([(k, (k + 1) % 20) for k in range(20)], num_nodes=20)
 

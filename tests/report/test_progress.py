@@ -1,13 +1,14 @@
 """Progress is live on a terminal, and plain lines or nothing elsewhere."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from study_records import a_record
 
-from beltrami.lab.study import Record
-from beltrami.lab.tune import TrialProgress, search_for
-from beltrami.report.progress import RunCounter, counting, display, training
+from beltrami.lab.study.record import Record
+from beltrami.lab.tune.search import TrialProgress, search_for
+from beltrami.report.progress import RunCounter, display, epoch_callback
 from beltrami.report.study_terminal import describe_run, describe_trial, print_search
 from beltrami.train import Epoch, ValidationScore
 
@@ -35,8 +36,8 @@ def test_bars_are_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) 
     with display("cora / ppr") as shown:
         shown.update("ind.cora.x", 10, 100)
         shown.update("PPR", 100, None)
-    with training(2, title="toy") as on_epoch:
-        on_epoch(EPOCH)
+    with display() as shown:
+        epoch_callback(shown, 2, title="toy")(EPOCH)
     assert capsys.readouterr() == ("", "")
 
 
@@ -45,8 +46,8 @@ def test_a_terminal_shows_downloads_pieces_of_work_and_epochs(capsys: pytest.Cap
     with display("cora / ppr") as shown:
         shown.update("ind.cora.x", 10, None)
         shown.update("ind.cora.x", 2000, 4000)
-    with training(2, title="toy") as on_epoch:
-        on_epoch(EPOCH)
+    with display() as shown:
+        epoch_callback(shown, 2, title="toy")(EPOCH)
     out, err = capsys.readouterr()
     assert out == ""
     for text in ("cora / ppr", "ind.cora.x", "2,000/4,000", "loss 0.500  val 90.0  best 95.0 at t = 4.00  f 16"):
@@ -54,7 +55,8 @@ def test_a_terminal_shows_downloads_pieces_of_work_and_epochs(capsys: pytest.Cap
 
 
 def test_without_a_terminal_every_run_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with counting(2, title="random", describe=describe_run) as watch:
+    with display() as shown:
+        watch = RunCounter(shown, 2, "random", describe_run)
         watch.status("blend on digits")
         watch.end(a_record(accuracy=84.25))
         watch.note("one by one, since [x] fails")
@@ -67,7 +69,8 @@ def test_without_a_terminal_every_run_is_a_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.usefixtures("terminal")
 def test_a_terminal_shows_what_is_running_and_prints_only_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    with counting(3, title="digits", describe=describe_trial) as watch:
+    with display() as shown:
+        watch = RunCounter(shown, 3, "digits", describe_trial)
         watch.status("2 running, best 91.25% (trial 2)")
         watch.end(trial(2, 91.25))
         watch.end(FAILED)
@@ -79,10 +82,11 @@ def test_a_terminal_shows_what_is_running_and_prints_only_errors(capsys: pytest.
     assert "validation 91.25%, in" not in err
 
 
-def test_time_left_is_estimated_from_the_runs_so_far() -> None:
+def test_time_left_is_estimated_from_the_runs_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 10.0, 20.0, 6000.0])
+    monkeypatch.setattr("beltrami.report.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     with display() as shown:
-        counter = RunCounter(shown, 3, "random", describe_run, clock=lambda: next(clock))
+        counter = RunCounter(shown, 3, "random", describe_run)
         left = []
         for seed in range(3):
             counter.end(a_record(seed=seed))

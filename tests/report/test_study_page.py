@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 from study_records import a_record
 
 from beltrami.config.recipe.recipes import TRIED
-from beltrami.lab.study import STUDIES, Comparison, Record, Sample, ratio, read_folder, tabulate
-from beltrami.report.study_page import figures, results_page, write_page
-from beltrami.report.study_plot import plots
+from beltrami.lab.study.planning import Comparison
+from beltrami.lab.study.record import Record, read_folder
+from beltrami.lab.study.studies import STUDIES
+from beltrami.lab.study.summary import Sample, tabulate
+from beltrami.report.study_page import figures, plots, results_page, write_page
 from beltrami.report.study_terminal import comparison_text, print_studies, print_tables
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +67,7 @@ def test_a_page_without_results_says_so() -> None:
 
 
 def test_ratios_are_printed_as_ratios() -> None:
-    assert comparison_text(Sample(3, 2.348, 0.1), Comparison("a", "b", ratio), 4) == "2.35x [2.25, 2.45], n = 3"
+    assert comparison_text(Sample(3, 2.348, 0.1), Comparison("a", "b", truediv), 4) == "2.35x [2.25, 2.45], n = 3"
     assert comparison_text(Sample(1, -0.5, None), Comparison("a", "b"), 1) == "-0.5, n = 1"
 
 

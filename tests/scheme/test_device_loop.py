@@ -2,7 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch.func import grad, vmap
 from beltrami.errors import SolverError
 from beltrami.scheme import PID, Bosh3, Dopri5, Heun, Scheme, Solution, Stats, solve
 from beltrami.scheme.base import CountingField
-from beltrami.scheme.device_loop import DeviceLoop, Readback
+from beltrami.scheme.device_loop import MAX_PENDING, DeviceLoop, Readback
 
 TS = (0.1, 0.4, 1.0, 1.7, 2.0)
 PLAIN, FULL = PID(1e-4, 1e-6), PID(1e-4, 1e-6, pcoeff=0.4, icoeff=0.3, dcoeff=0.1)
@@ -212,7 +213,13 @@ def test_the_time_is_a_tensor_of_the_type_of_the_state(shape: tuple[int, ...], d
 def test_late_reports_cost_one_trial_and_change_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     y0, w, rate = (x.detach() for x in problem())
     early = solve_on_device(reaction(w, rate), y0, TS, SCHEMES["rejected"])
-    monkeypatch.setattr("beltrami.scheme.device_loop._Sent.ready", False)
+
+    def as_late_as_possible(self: Readback, max_pending: int = MAX_PENDING) -> Iterator[tuple[list[list[float]], Any]]:
+        while len(self.queue) > max_pending:
+            values, _, about = self.queue.popleft()
+            yield values.tolist(), about
+
+    monkeypatch.setattr(Readback, "arrived", as_late_as_possible)
     late = solve_on_device(reaction(w, rate), y0, TS, SCHEMES["rejected"])
     assert torch.equal(late.ys, early.ys)
     assert (late.stats.accepted, late.stats.rejected) == (early.stats.accepted, early.stats.rejected)

@@ -48,9 +48,6 @@ def test_nodes_within_the_radius_are_those_of_the_double_loop(metric: Metric) ->
     expected = {pair for pair, distance in apart.items() if distance <= r}
     assert 0 < len(expected) < N * (N - 1)
     assert pairs(Radius(r, metric=metric)(z, NONE)) == expected
-    limited = Radius(r, metric=metric, limit=2)(z, NONE)
-    assert pairs(limited) < expected
-    assert int(limited.in_degree().max()) == 2
 
 
 def test_the_block_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +76,6 @@ def test_symmetric_neighbours_are_mutual_and_unique() -> None:
         (lambda: KNN(2, on=slice(0, 0))(points(), NONE), "channels to measure in"),
         (lambda: KNN(2, metric=PoincareBall())(10 * points(), NONE), "inside the space"),
         (lambda: Radius(0.0), "positive, finite `r`"),
-        (lambda: Radius(1.0, limit=0), "`limit` at least 1"),
     ],
 )
 def test_refusals(make: object, message: str) -> None:

@@ -59,7 +59,7 @@ OPTIMISERS: dict[str, Callable[..., Optimizer]] = {
     "adamax": torch.optim.Adamax,
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
-    "adagrad": torch.optim.Adagrad,  # it cannot be captured, and so steps after the graph
+    "adagrad": torch.optim.Adagrad,  # it cannot be captured, and so steps without a graph
 }
 
 

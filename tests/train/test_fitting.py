@@ -1,6 +1,7 @@
 """fit learns, keeps the best epoch, repeats to the bit and never reads a test label; Fitting is its iterator."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -158,9 +159,9 @@ def test_running_costs_enter_the_loss() -> None:
 
 def test_attention_decay_reaches_the_diffusivity_alone() -> None:
     model = small_blend()
-    training = Training(1, adam, weight_decay=0.0, attention_decay=0.5)
+    training = Training(1, partial(torch.optim.SGD, lr=1.0), weight_decay=0.0, attention_decay=0.5)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    optimiser = torch.optim.SGD(training.parameter_groups(dict(model.named_parameters())), lr=1.0)
+    optimiser = training.make_optimiser(dict(model.named_parameters()))
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimiser.step()
@@ -173,7 +174,7 @@ def test_attention_decay_reaches_the_diffusivity_alone() -> None:
 def test_weight_decay_reaches_all_else_and_every_parameter_is_in_one_group() -> None:
     model = small_blend(positions=True, batch_norm=True)
     training = Training(1, adam, weight_decay=0.3, attention_decay=0.7)
-    others, attention = training.parameter_groups(dict(model.named_parameters()))
+    others, attention = training.make_optimiser(dict(model.named_parameters())).param_groups
     assert (others["weight_decay"], attention["weight_decay"]) == (0.3, 0.7)
     grouped = [id(parameter) for parameter in (*others["params"], *attention["params"])]
     assert sorted(grouped) == sorted(id(parameter) for parameter in model.parameters())
@@ -271,16 +272,18 @@ def test_weights_that_are_not_finite_are_a_solver_error() -> None:
         fitted(small_blend(), Training(3, exploding))
 
 
-@pytest.mark.parametrize(("epochs", "patience", "validate_every"), [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
-def test_training_settings_below_one_are_refused(epochs: int, patience: int, validate_every: int) -> None:
-    with pytest.raises(ValueError, match=rf"at least 1; got {epochs}, {patience}, {validate_every}"):
-        Training(epochs, adam, patience=patience, validate_every=validate_every)
+@pytest.mark.parametrize("name", ["epochs", "patience", "validate_every"])
+def test_training_settings_below_one_are_refused(name: str) -> None:
+    settings: dict[str, Any] = {"epochs": 1, name: 0}
+    with pytest.raises(ValueError, match=rf"Training needs `{name}` at least 1; got 0"):
+        Training(optimiser=adam, **settings)
 
 
-@pytest.mark.parametrize(("weight_decay", "attention_decay"), [(-1.0, 0.0), (0.0, -1.0)])
-def test_negative_decay_is_refused(weight_decay: float, attention_decay: float) -> None:
-    with pytest.raises(ValueError, match=r"weight decay must be at least 0; got"):
-        Training(1, adam, weight_decay=weight_decay, attention_decay=attention_decay)
+@pytest.mark.parametrize("name", ["weight_decay", "attention_decay"])
+def test_negative_decay_is_refused(name: str) -> None:
+    settings: dict[str, Any] = {name: -1.0}
+    with pytest.raises(ValueError, match=rf"Training needs `{name}` at least 0; got -1.0"):
+        Training(1, adam, **settings)
 
 
 def test_frozen_parameters_are_not_counted() -> None:
@@ -345,5 +348,5 @@ def test_settings_for_classes_are_refused_for_other_tasks(task: Task, change: di
 
 def test_task_with_another_number_of_outputs_is_refused() -> None:
     model = small_blend()
-    with pytest.raises(ValueError, match=r"Regression\(num_targets=3\) needs a model with 3 outputs; this one has 2"):
+    with pytest.raises(ValueError, match=r"Regression\(num_outputs=3\) needs a model with 3 outputs; this one has 2"):
         start_fit(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, Training(1, adam), Regression(3))

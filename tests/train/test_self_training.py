@@ -107,5 +107,5 @@ def test_a_run_that_fails_first_is_not_tried_again() -> None:
 
 
 def test_a_negative_number_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"`self_training`, a number of nodes, at least 0; got -1"):
+    with pytest.raises(ValueError, match=r"`self_training` at least 0; got -1"):
         replace(TRAINING, self_training=-1)

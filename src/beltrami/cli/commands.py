@@ -2,24 +2,17 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from typer import Argument, Option
 
 import beltrami
-from beltrami.cli.bench import bench
-from beltrami.cli.denoise import denoise
-from beltrami.cli.encode_rewire import encode, rewire
-from beltrami.cli.option import Dataset, Device, Settings, check_device, check_folder
-from beltrami.cli.study import study
-from beltrami.cli.tune import tune
+from beltrami.cli.file_commands import denoise, encode, rewire
+from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file, check_folder
+from beltrami.cli.study_tune import study, tune
 from beltrami.errors import DataError, SolverError
-
-if TYPE_CHECKING:
-    from beltrami.train import Callback
 
 app = typer.Typer(
     help="Beltrami neural diffusion on graphs: a flow on a stencil by a scheme.",
@@ -36,12 +29,11 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)]
+
+
 @app.callback()
-def options(
-    version: Annotated[
-        bool, Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
+def options(version: Version = False) -> None:
     """Beltrami neural diffusion on graphs: a flow on a stencil by a scheme."""
 
 
@@ -68,29 +60,23 @@ def train(
     `runs/DATASET-RECIPE-SEED`. A setting that the chosen kinds do not have is refused.
 
     Examples:
-
     - `beltrami train` trains on handwritten digits, with nothing to download.
-
     - `beltrami train cora --split planetoid --seed 3`
-
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
-
     - `beltrami train cora --set position.kind=deepwalk --set position.channels=64`
-
     - `beltrami train citeseer --recipe blend-knn`
-
     - `beltrami train cora --recipe gcn`, or gat, gat-ppr, monet, sage-mean, sage-maxpool, cgnn, gde, gode, lanczosnet,
       adalanczosnet, grand
-
     - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
-
     - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
     from beltrami.config import check_settings, load_recipe, override
     from beltrami.config.build import build_training
-    from beltrami.report.progress import display, training
+    from beltrami.report.progress import display, epoch_callback
     from beltrami.report.terminal import print_run
     from beltrami.run import load_problem, run_config, save_run
+    from beltrami.train import Callback
+    from beltrami.train.callback import JSONLines, TensorBoard
 
     where = check_device(device)
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
@@ -99,8 +85,10 @@ def train(
     check_folder(folder)
     with display() as shown:
         problem = load_problem(config, device=where, progress=shown.update)
-    logs = _logs(log or [])
-    with training(build_training(config.train).most_epochs, title=f"{config.dataset} / {config.recipe}") as show:
+    logs: list[Callback] = [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in log or []]
+    epochs, title = build_training(config.train).most_epochs, f"{config.dataset} / {config.recipe}"
+    with display() as shown:
+        show = epoch_callback(shown, epochs, title=title)
         result, model = run_config(problem.config, problem=problem, callbacks=[show, *logs])
     save_run(folder, problem.config, result, model)
     spreading = None
@@ -109,13 +97,6 @@ def train(
 
         spreading = spread_labels(problem.dataset, problem.split)
     print_run(result, folder=folder, label_spreading=spreading)
-
-
-def _logs(paths: Sequence[Path]) -> "list[Callback]":
-    """Return a callback for each log: JSON lines for a file `*.jsonl`, else a folder of TensorBoard events."""
-    from beltrami.train.callback import JSONLines, TensorBoard
-
-    return [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in paths]
 
 
 @app.command()
@@ -150,6 +131,46 @@ def zoo() -> None:
     from beltrami.report.terminal import print_zoo
 
     print_zoo(TABLE)
+
+
+def bench(
+    suite: Annotated[str, Option(help="train, infer, rivals, memory, kernels, ensemble or scaling.")] = "train",
+    device: Device = "cpu",
+    size: Annotated[list[str] | None, Option(help="Datasets whose sizes to measure at; all seven by default.")] = None,
+    threads: Annotated[int | None, Option(help="Threads on the CPU; torch's own number by default.")] = None,
+    out: Annotated[Path | None, Option(help="Where to save the table, as JSON.")] = None,
+) -> None:
+    """Measure what training and inference cost, compared with PyG's GAT in the same process.
+
+    Graphs are the real ones if their files are available, and power-law graphs of the same size otherwise.
+
+    - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
+    - `rivals`: the GAT itself: eager, compiled by torch, and captured as a CUDA graph.
+    - `memory`: the GPU memory of a training step.
+    - `kernels`: the hot operations against the vendor's library and plain torch, and against the copy bandwidth.
+    - `ensemble`: many seeds as one program, against one after the other.
+    - `scaling`: how the cost grows with the number of edges.
+
+    Example: `beltrami bench --suite train --size cora --size computers --device cuda --out bench.json`
+    """
+    import torch
+
+    from beltrami.lab.bench.problem import SIZES
+    from beltrami.lab.bench.suite import run_suite
+    from beltrami.report.terminal import print_measurements
+    from beltrami.train import write_atomically
+
+    if threads is not None:
+        if threads < 1:
+            raise ValueError(f"`--threads` needs at least 1; got {threads}.")
+        torch.set_num_threads(threads)
+    if out is not None:
+        check_file(out)
+    command = " ".join(("beltrami", *sys.argv[1:]))
+    report = run_suite(suite, device=check_device(device), sizes=size or SIZES, command=command)
+    print_measurements(report.rows, title=f"{report.suite} on {report.device}")
+    if out is not None:
+        write_atomically(out, report.to_json().encode())
 
 
 for command in (encode, rewire, bench, study, denoise, tune):

@@ -5,13 +5,4 @@ from beltrami.config.parser import override, parse, read_config, setting_names
 from beltrami.config.recipe.recipes import RECIPES, load_recipe
 from beltrami.config.spec import RunConfig
 
-__all__ = [
-    "RunConfig",
-    "check_settings",
-    "override",
-    "parse",
-    "read_config",
-    "setting_names",
-    "RECIPES",
-    "load_recipe",
-]
+__all__ = ["RunConfig", "check_settings", "override", "parse", "read_config", "setting_names", "RECIPES", "load_recipe"]

@@ -1,7 +1,7 @@
 """Build the model, the encoding and the training of a configuration, and refuse settings that do not fit together."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
@@ -9,36 +9,23 @@ from typing import Any
 from torch.optim import SGD, Adam, Adamax, AdamW, Optimizer, RMSprop
 
 from beltrami import position
+from beltrami.config import spec_model
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
 from beltrami.config.parser import parse
 from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
-from beltrami.config.spec_model import (
-    BaselineModelSpec,
-    BaselineSpec,
-    BlendSpec,
-    ContinuousSpec,
-    FlowModelSpec,
-    PositionedSpec,
-    ZooSpec,
-)
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, baseline, zoo
-from beltrami.model.baseline import Architecture, Baseline
+from beltrami.model.baseline import Architecture
 from beltrami.position import Encoding, Progress
 from beltrami.train import Consistency, TimeGrid, Training, seeded
 
 OPTIMISERS: Mapping[str, Callable[..., Optimizer]] = {
     optimiser.__name__.lower(): optimiser for optimiser in (Adam, AdamW, Adamax, RMSprop, SGD)
 }
-BASELINES: Mapping[str, Callable[..., Baseline]] = {
-    kind: getattr(baseline, kind.replace("-", "_")) for kind in kinds_of(BaselineModelSpec)
-}
-ZOO: Mapping[str, Callable[..., Evolution]] = {
-    kind: getattr(zoo, kind.removesuffix("-flow")) for kind in kinds_of(ZooSpec)
-}
-CONTINUOUS = tuple(kinds_of(ContinuousSpec))
-DEFAULT_POS = BlendSpec().pos
+BASELINES, CONTINUOUS = tuple(kinds_of(spec_model.BaselineModelSpec)), tuple(kinds_of(spec_model.ContinuousSpec))
+ZOO = tuple(kinds_of(spec_model.ZooSpec))
+DEFAULT_POS = spec_model.BlendSpec().pos
 
 
 def build_encoding(spec: PositionSpec, *, progress: Progress | None = None) -> Encoding | None:
@@ -61,14 +48,30 @@ def build_encoding(spec: PositionSpec, *, progress: Progress | None = None) -> E
 
 def build_classifier(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Classifier:
     """Return BLEND, a network of Table 1 or a baseline for inputs of these widths; ``positions`` 0 for none."""
-    build = build_baseline if config.model.kind in BASELINES else build_model
-    return build(config, features=features, positions=positions, num_classes=num_classes)
+    spec: Any = config.model
+    if spec.kind not in BASELINES:
+        return build_model(config, features=features, positions=positions, num_classes=num_classes)
+    own = _own_settings(config, spec_model.BaselineSpec)
+    if spec.kind in CONTINUOUS:
+        own |= {"scheme": build_scheme(config.scheme), "time": terminal_time(config.scheme)}
+    frame = Architecture(
+        features,
+        num_classes,
+        positions=positions,
+        width=spec.width,
+        depth=getattr(spec, "depth", 1),
+        input_dropout=spec.input_dropout,
+        dropout=spec.dropout,
+        stencil=build_stencil(config.stencil, Joint(1, 1)),
+    )
+    function: Callable[..., Classifier] = getattr(baseline, spec.kind.replace("-", "_"))
+    return function(frame, **own)
 
 
 def build_model(config: RunConfig, *, features: int, positions: int, num_classes: int) -> BLEND:
     """Return BLEND, or a network of Table 1, which has BLEND's encoders and decoder around another evolution."""
     spec: Any = config.model
-    if positions and not isinstance(spec, PositionedSpec):
+    if positions and not isinstance(spec, spec_model.PositionedSpec):
         raise ValueError(f"`model.kind={spec.kind}` looks at features alone: set `position.kind=none` too.")
     joint = Joint(spec.pos if positions else 0, spec.feat)
     evolution = build_evolution(config, joint) if spec.kind == "blend" else build_network(config, joint)
@@ -87,67 +90,39 @@ def build_network(config: RunConfig, joint: Joint) -> Evolution:
     kind, time = config.model.kind, terminal_time(config.scheme)
     if time < 1 or time != int(time):
         raise ValueError(f"`scheme.time` is the number of layers of `model.kind={kind}`: set a whole one; got {time}.")
-    own = _own_settings(config, ("pos", *(field.name for field in fields(FlowModelSpec))))
-    channels = joint if isinstance(config.model, PositionedSpec) else joint.channels
-    return ZOO[kind](channels, layers=int(time), scheme=build_scheme(config.scheme), **own)
+    own = _own_settings(config, spec_model.FlowModelSpec)
+    channels = joint if isinstance(config.model, spec_model.PositionedSpec) else joint.channels
+    function: Callable[..., Evolution] = getattr(zoo, kind.removesuffix("-flow"))
+    return function(channels, layers=int(time), scheme=build_scheme(config.scheme), **own)
 
 
-def build_baseline(config: RunConfig, *, features: int, positions: int, num_classes: int) -> Baseline:
-    """Return the baseline for inputs of these widths; ``positions`` 0 for none."""
-    spec: Any = config.model
-    own = _own_settings(config, ("depth", *(field.name for field in fields(BaselineSpec))))
-    if spec.kind in CONTINUOUS:
-        own |= {"scheme": build_scheme(config.scheme), "time": terminal_time(config.scheme)}
-    frame = Architecture(
-        features,
-        num_classes,
-        positions=positions,
-        width=spec.width,
-        depth=getattr(spec, "depth", 1),
-        input_dropout=spec.input_dropout,
-        dropout=spec.dropout,
-        stencil=build_stencil(config.stencil, Joint(1, 1)),
-    )
-    return BASELINES[spec.kind](frame, **own)
-
-
-def _own_settings(config: RunConfig, common: Sequence[str]) -> dict[str, Any]:
+def _own_settings(config: RunConfig, base: Any) -> dict[str, Any]:
     """Return the settings of the model that are arguments of its own function."""
-    return {name: value for name, value in asdict(config.model).items() if name not in ("kind", *common)}
+    common = ("kind", "pos", "depth", *(field.name for field in fields(base)))
+    return {name: value for name, value in asdict(config.model).items() if name not in common}
 
 
 def build_training(spec: TrainSpec) -> Training:
     """Return how to train."""
     if not 0 < spec.lr < math.inf:
         raise ValueError(f"`train.lr` must be positive; got {spec.lr}.")
+    grid, squared, times, consistency = spec.time_grid, spec.consistency, TimeGrid(1.0), Consistency()
+    if grid.kind == "grid":
+        if not grid.multiple > 1:
+            raise ValueError(f"`train.time_grid.multiple` must be above 1; got {grid.multiple}: for 1, kind=terminal.")
+        times = TimeGrid(grid.multiple, grid.resolution, grid.patience)
+    if squared.kind == "squared":
+        if not squared.weight > 0:
+            raise ValueError(f"`train.consistency.weight` must be above 0; got {squared.weight}: for 0, kind=none.")
+        consistency = Consistency(squared.weight, squared.passes, squared.temperature, squared.ramp)
     optimiser = partial(OPTIMISERS[spec.optimiser], lr=spec.lr)
-    built = {"optimiser": optimiser, "time_grid": _time_grid(spec), "consistency": _consistency(spec)}
+    built = {"optimiser": optimiser, "time_grid": times, "consistency": consistency}
     return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 
-def _time_grid(spec: TrainSpec) -> TimeGrid:
-    grid = spec.time_grid
-    if grid.kind == "terminal":
-        return TimeGrid(1.0)
-    if not grid.multiple > 1:
-        raise ValueError(f"`train.time_grid.multiple` must be above 1; got {grid.multiple}. For 1, set kind=terminal.")
-    return TimeGrid(grid.multiple, grid.resolution, grid.patience)
-
-
-def _consistency(spec: TrainSpec) -> Consistency:
-    squared = spec.consistency
-    if squared.kind == "none":
-        return Consistency()
-    if not squared.weight > 0:
-        raise ValueError(f"`train.consistency.weight` must be above 0; got {squared.weight}. For none, set kind=none.")
-    return Consistency(squared.weight, squared.passes, squared.temperature, squared.ramp)
-
-
 def check_settings(config: RunConfig) -> None:
-    """Refuse settings that name nothing or do not fit together, before any data are read.
-
-    To check the values of settings, a model for a single feature is built.
-    """
+    """Refuse settings that name nothing or do not fit together, before any data are read; to check their values, a
+    model for a single feature is built."""
     parse(RunConfig, asdict(config))  # a configuration made in Python may hold any value
     _check_groups(config)
     _check_flow(config)
@@ -174,7 +149,7 @@ def _check_groups(config: RunConfig) -> None:
             raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
         if need and not present:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
-    if isinstance(config.model, PositionedSpec) and config.position.kind == "none" and config.model.pos != DEFAULT_POS:
+    if config.position.kind == "none" and getattr(config.model, "pos", DEFAULT_POS) != DEFAULT_POS:
         raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
     if kind in BASELINES:
         _check_baseline(config)
@@ -207,7 +182,4 @@ def _check_flow(config: RunConfig) -> None:
             "`flow.kinetic=0` and `flow.jacobian=0`."
         )
     if flow.kind == "polyakov" and getattr(config.stencil, "strongest", None) is not None:
-        raise ValueError(
-            "`flow.kind=polyakov` needs both directions of every edge, and `stencil.strongest` may drop one: set it to "
-            "null."
-        )
+        raise ValueError("`flow.kind=polyakov` needs edges both ways; `stencil.strongest` may drop one: set null.")

@@ -1,7 +1,8 @@
 """Build the evolution of a configuration: its diffusivity and flow, its stencil and its scheme."""
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -9,44 +10,31 @@ from beltrami import diffusivity, energy, flow, scheme, stencil
 from beltrami.config.spec import AdjointSpec, RunConfig, SchemeSpec, StepsSpec
 from beltrami.config.spec_graph import EdgesSpec, InputEdgesSpec, KNNSpec, StencilSpec
 from beltrami.config.spec_model import DiffusivitySpec, FlowSpec
-from beltrami.diffusivity import Diffusivity
+from beltrami.diffusivity import Additive, Cosine, Diffusivity, Pearson, ScaledDot
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.joint import Joint
 from beltrami.model import Evolution
-from beltrami.scheme import Adjoint, ConstantSteps, Continuous, Controller, Direct, Scheme, Solver, TimeStepping
+from beltrami.scheme import Adjoint, Checkpointed, ConstantSteps, Continuous, Controller, Direct, Scheme, Solver
+from beltrami.scheme.base import TimeStepping
 from beltrami.stencil import Chain, Stencil, Symmetric
 
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def by_kind(*classes: C) -> dict[str, C]:
+    """Return classes by the kinds that settings give them: ``ScaledDot`` is ``scaled-dot``."""
+    return {re.sub("(?<=[a-z])(?=[A-Z])", "-", each.__name__).lower(): each for each in classes}
+
+
 LINKS = {"softmax": softmax_link, "squareplus": squareplus_link}
-NORMALISERS: Mapping[str, type[Normaliser]] = {"rows": Rows, "columns": Columns, "both": Both}
-PROJECTED: Mapping[str, Callable[..., Diffusivity]] = {
-    "cosine": diffusivity.Cosine,
-    "pearson": diffusivity.Pearson,
-    "additive": diffusivity.Additive,
-    "scaled-dot": diffusivity.ScaledDot,
-}
-PSIS: Mapping[str, Callable[[float], energy.Psi]] = {
-    "gauss": energy.Gauss,
-    "perona-malik": energy.PeronaMalik,
-    "roughness": energy.Roughness,
-}
-ADJOINTS: Mapping[str, Callable[[], Adjoint]] = {
-    "direct": Direct,
-    "checkpointed": scheme.Checkpointed,
-    "continuous": Continuous,
-}
-SOLVERS: Mapping[str, Callable[..., Solver]] = {
-    "euler": scheme.Euler,
-    "midpoint": scheme.Midpoint,
-    "heun": scheme.Heun,
-    "rk4": scheme.RK4,
-    "bosh3": scheme.Bosh3,
-    "dopri5": scheme.Dopri5,
-    "adams-bashforth": scheme.AdamsBashforth,
-    "adams-moulton": scheme.AdamsMoulton,
-    "implicit-euler": scheme.ImplicitEuler,
-    "crank-nicolson": scheme.CrankNicolson,
-}
+NORMALISERS: Mapping[str, type[Normaliser]] = by_kind(Rows, Columns, Both)
+PROJECTED: Mapping[str, Callable[..., Diffusivity]] = by_kind(Cosine, Pearson, Additive, ScaledDot)
+PSIS: Mapping[str, Callable[[float], energy.Psi]] = by_kind(energy.Gauss, energy.PeronaMalik, energy.Roughness)
+ADJOINTS: Mapping[str, Callable[[], Adjoint]] = by_kind(Direct, Checkpointed, Continuous)
+EXPLICIT = (scheme.Euler, scheme.Midpoint, scheme.Heun, scheme.RK4, scheme.Bosh3, scheme.Dopri5)
+MULTISTEP, IMPLICIT = (scheme.AdamsBashforth, scheme.AdamsMoulton), (scheme.ImplicitEuler, scheme.CrankNicolson)
+SOLVERS: Mapping[str, Callable[..., Solver]] = by_kind(*EXPLICIT, *MULTISTEP, *IMPLICIT)
 
 
 def build_evolution(config: RunConfig, joint: Joint) -> Evolution:
@@ -69,8 +57,7 @@ def build_evolution(config: RunConfig, joint: Joint) -> Evolution:
 
 def build_diffusivity(spec: DiffusivitySpec, joint: Joint, *, ball: PoincareBall | None = None) -> Diffusivity:
     """Return the diffusivity on a state of these channels; ``ball``: the space of the positions, None if flat."""
-    if spec.kind == "none":
-        raise ValueError("this flow needs a diffusivity: set `diffusivity.kind`.")
+    assert spec.kind != "none"  # check_settings has refused it
     if spec.kind == "uniform":
         return diffusivity.RandomWalk(NORMALISERS[spec.over]())
     common: dict[str, Any] = {"heads": spec.heads, "normalise": NORMALISERS[spec.over](LINKS[spec.link])}
@@ -89,8 +76,7 @@ def build_diffusivity(spec: DiffusivitySpec, joint: Joint, *, ball: PoincareBall
 
 def build_flow(spec: FlowSpec, weights: DiffusivitySpec, joint: Joint) -> flow.Flow:
     """Return the flow of a state of these channels, driven by the diffusivity ``weights``."""
-    if spec.kind == "none":
-        raise ValueError("this model needs a flow: set `flow.kind`.")
+    assert spec.kind != "none"
     if spec.kind == "polyakov":
         psi = energy.Constant() if spec.psi.kind == "constant" else PSIS[spec.psi.kind](spec.psi.length)
         rate, attachment = flow.Rate() if spec.rate else None, flow.Attachment() if spec.attachment else None
@@ -114,10 +100,8 @@ def build_costs(spec: FlowSpec) -> list[flow.Cost]:
 
 
 def build_stencil(spec: StencilSpec, joint: Joint, *, ball: PoincareBall | None = None) -> Stencil:
-    """Return the stencil on a state of these channels, without the choice of the strongest edges.
-
-    ``ball``: the space of the positions, which the state holds as logarithms at the origin; None if flat.
-    """
+    """Return the stencil on a state of these channels, without the choice of the strongest edges; ``ball``: the space
+    of the positions, which the state holds as logarithms at the origin, None if flat."""
     parts = [_edges(spec, joint, ball)]
     if isinstance(spec, InputEdgesSpec | KNNSpec) and spec.symmetric:
         parts.append(Symmetric())
@@ -131,8 +115,7 @@ def build_stencil(spec: StencilSpec, joint: Joint, *, ball: PoincareBall | None 
 
 def _edges(spec: StencilSpec, joint: Joint, ball: PoincareBall | None) -> Stencil:
     """Return the stencil of the kind, before edges are made symmetric or lose their weights and before loops."""
-    if spec.kind == "none":
-        raise ValueError("this model needs a graph: set `stencil.kind`, such as keep.")
+    assert spec.kind != "none"
     if spec.kind == "digl":
         return stencil.TopK(spec.k, restart=spec.restart)
     if spec.kind == "threshold":
@@ -171,8 +154,7 @@ def terminal_time(spec: SchemeSpec) -> float:
 
 def build_scheme(spec: SchemeSpec) -> TimeStepping:
     """Return the time stepping."""
-    if spec.kind == "none":
-        raise ValueError("this model needs time stepping: set `scheme.kind`.")
+    assert spec.kind != "none"
     if spec.kind == "exponential":
         return scheme.Exponential(rtol=spec.rtol, atol=spec.atol)
     if spec.kind == "torchdiffeq":

@@ -35,45 +35,28 @@ FIRST: Mapping[str, Tree] = {
 
 RENAMED: Mapping[str, str] = {
     **{f"baseline.{name}": f"model.{name}" for name in FIRST["baseline"]},
-    "position.encoding": "position.kind",
-    "position.file": "position.path",
-    "diffusivity.score": "diffusivity.kind",
-    "flow.frozen": "flow.kind",
-    "flow.positions": "flow.kind",
-    "flow.psi": "flow.psi.kind",
-    "flow.length": "flow.psi.length",
-    "diffusivity.start": "diffusivity.start.kind",
-    "diffusivity.start_value": "diffusivity.start.value",
-    "stencil.alike": "stencil.reweight.sharpness",
-    "stencil.near": "stencil.add.k",
-    "stencil.near_weight": "stencil.add.weight",
-    "stencil.file": "stencil.path",
-    "scheme.descends": "scheme.energy_decreasing",
-    "scheme.adjoint": "scheme.adjoint.kind",
-    "scheme.backward": "scheme.adjoint.solver",
-    "scheme.backward_dt": "scheme.adjoint.dt",
-    "train.consistency": "train.consistency.weight",
-    "train.look_every": "train.validate_every",
-    "train.average": "train.ema",
-    "train.adopt": "train.self_training",
-    "train.record": "train.cuda_graph",
+    "position.encoding": "position.kind", "position.file": "position.path", "diffusivity.score": "diffusivity.kind",
+    "diffusivity.start": "diffusivity.start.kind", "diffusivity.start_value": "diffusivity.start.value",
+    "flow.frozen": "flow.kind", "flow.positions": "flow.kind",
+    "flow.psi": "flow.psi.kind", "flow.length": "flow.psi.length",
+    "stencil.alike": "stencil.reweight.sharpness", "stencil.near": "stencil.add.k",
+    "stencil.near_weight": "stencil.add.weight", "stencil.file": "stencil.path",
+    "scheme.descends": "scheme.energy_decreasing", "scheme.adjoint": "scheme.adjoint.kind",
+    "scheme.backward": "scheme.adjoint.solver", "scheme.backward_dt": "scheme.adjoint.dt",
+    "train.consistency": "train.consistency.weight", "train.look_every": "train.validate_every",
+    "train.average": "train.ema", "train.adopt": "train.self_training", "train.record": "train.cuda_graph",
     **{f"train.time_{name}": f"train.time_grid.{name}" for name in ("multiple", "resolution", "patience")},
     **{f"train.{name}": f"train.consistency.{name}" for name in ("passes", "temperature", "ramp")},
-}
+}  # fmt: skip
 """Today's names of settings of the first release."""
 
 TOP = ("dataset", "recipe", "seed", "tried")
 
 
 def convert(values: Mapping[str, Any]) -> Tree:
-    """Return today's settings for those of the first release.
-
-    Settings that did not count for the chosen kinds are left out; settings that today's kinds cannot express are
-    refused.
-
-    Args:
-        values: a nested configuration, or a flat mapping of the settings that are not the defaults, by dotted name.
-    """
+    """Return today's settings for those of the first release: a nested configuration, or a flat mapping of the settings
+    that are not the defaults, by dotted name. Settings that did not count for the chosen kinds are left out; settings
+    that today's kinds cannot express are refused."""
     first = _completed(values)
     today = _renamed(first)
     model, position, stencil, kind = today["model"], today["position"], today["stencil"], today["model"]["kind"]
@@ -109,15 +92,15 @@ def _completed(values: Mapping[str, Any]) -> Tree:
         settings = {inner: value} if inner else value
         if name in TOP:
             first[name] = value
-        elif group not in FIRST:
+            continue
+        if group not in FIRST:
             raise UnknownName("setting of the first release", name, [*FIRST, *TOP])
-        elif not isinstance(settings, Mapping):
+        if not isinstance(settings, Mapping):
             raise ValueError(f"`{name}` must be a group of settings; got {value!r}.")
-        else:
-            for each in settings:
-                if each not in FIRST[group]:
-                    raise UnknownName("setting of the first release", f"{group}.{each}", FIRST[group])
-            first[group] |= settings
+        for each in settings:
+            if each not in FIRST[group]:
+                raise UnknownName("setting of the first release", f"{group}.{each}", FIRST[group])
+        first[group] |= settings
     return first
 
 

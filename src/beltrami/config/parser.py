@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,17 +19,14 @@ T = TypeVar("T")
 Tree = dict[str, Any]
 
 
-def parse(kind: type[T], values: Any, *, where: str = "") -> T:
-    """Return the dataclass ``kind`` from nested mappings, as JSON gives them.
-
-    An unknown name, a missing value or a value of another type is refused with its dotted name, which begins with
-    ``where``. The version in ``schema``, if there is one, must be today's.
-    """
-    if isinstance(values, Mapping) and values.get("schema", SCHEMA) != SCHEMA:
-        raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
+def parse(kind: type[T], values: Any) -> T:
+    """Return the dataclass ``kind`` from nested mappings, as JSON gives them. An unknown name, a missing value or a
+    value of another type is refused with its dotted name. The version in ``schema``, if any, must be today's."""
     if isinstance(values, Mapping):
+        if values.get("schema", SCHEMA) != SCHEMA:
+            raise ValueError(f"its schema is {values['schema']!r}, and this release reads schema {SCHEMA}")
         values = {name: value for name, value in values.items() if name != "schema"}
-    found: T = _value(kind, values, where)
+    found: T = _value(kind, values, "")
     return found
 
 
@@ -51,12 +49,9 @@ def read_config(path: Path) -> RunConfig:
 
 
 def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> RunConfig:
-    """Return the configuration with all ``dotted.name=value`` applied together.
-
-    Kinds are set first. Where a kind changes, fields of the same name keep their values, and other fields take their
-    defaults; one without a default must be given. ``skip_inapplicable``: leave out settings that the chosen kinds do
-    not have, instead of refusing them.
-    """
+    """Return the configuration with all ``dotted.name=value`` applied together, kinds first. Where a kind changes,
+    fields of the same name keep their values, and other fields take their defaults; one without a default must be
+    given. ``skip_inapplicable``: leave out settings that the chosen kinds do not have, instead of refusing them."""
     tree, changes = asdict(config), [_assignment(text) for text in assignments]
     for path, value in sorted(changes, key=lambda change: len(change[0]) if change[0][-1] == "kind" else math.inf):
         try:
@@ -102,19 +97,13 @@ def _assignment(text: str) -> tuple[tuple[str, ...], Any]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name:
         raise ValueError(f"`--set` takes name=value, such as scheme.time=4; got {text!r}.")
-    return tuple(name.split(".")), _literal(value)
-
-
-def _literal(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in words:
-        return words[text.lower()]
+    path, words = tuple(name.split(".")), {"true": True, "false": False, "none": None, "null": None}
+    if value.lower() in words:
+        return path, words[value.lower()]
     for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+        with suppress(ValueError):
+            return path, kind(value)
+    return path, value
 
 
 def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...]) -> None:
@@ -203,10 +192,8 @@ def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:
     if len(others) == 1 and get_origin(others[0]) is not None:
         return _value(others[0], value, where)
     for hint in others:
-        try:
+        with suppress(ValueError):
             return _value(hint, value, where)
-        except ValueError:
-            pass
     raise ValueError(f"`{where}` takes {' or '.join(map(_name, hints))}; got {value!r}.")
 
 

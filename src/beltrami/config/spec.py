@@ -37,9 +37,7 @@ class ExponentialSpec(Spec):
     atol: float
 
 
-class SteppingSpec(Spec):
-    """Base of the schemes that take steps."""
-
+class SteppingSpec(Spec):  # base of the schemes that take steps
     time: float
     max_steps: int = 10_000
     energy_decreasing: bool = False
@@ -120,11 +118,8 @@ class ConsistencySpec(Spec):
 
 
 class TrainSpec(Spec):
-    """How to train, as :class:`beltrami.train.Training` says.
-
-    ``time_grid``: validate at the terminal time alone, or at ``resolution`` times per terminal time up to ``multiple``
-    of it, at most ``patience`` of them without improvement. ``consistency``: see :class:`beltrami.train.Consistency`.
-    """
+    """How to train; the fields are those of :class:`beltrami.train.Training`, :class:`~beltrami.train.TimeGrid` and
+    :class:`~beltrami.train.Consistency`."""
 
     epochs: int = 100
     optimiser: Literal["adam", "adamw", "adamax", "rmsprop", "sgd"] = "adam"
@@ -141,11 +136,7 @@ class TrainSpec(Spec):
 
 
 class RunConfig(Spec):
-    """One run, from the dataset to the last epoch.
-
-    A group that does not apply to the model is of kind ``none``. ``tried``: how many configurations were compared on
-    validation before this one was chosen, null if unknown; it changes no result.
-    """
+    """One run, from the dataset to the last epoch; a group that does not apply to the model is of kind ``none``."""
 
     dataset: str
     recipe: str
@@ -158,7 +149,7 @@ class RunConfig(Spec):
     stencil: StencilSpec = KeepSpec()
     scheme: SchemeSpec
     train: TrainSpec = TrainSpec()
-    tried: int | None = None
+    tried: int | None = None  # configurations compared on validation before this one was chosen, null if unknown
 
     def to_json(self) -> str:
         """Return the configuration as the text of a file."""

@@ -11,11 +11,8 @@ Channels = Literal["u", "x", "z"]
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Spec:
-    """Base of settings types: every subclass is a frozen dataclass with keyword arguments.
-
-    Where a group of settings has several kinds, the field ``kind`` names one of them; no kind has a field that does not
-    count for it.
-    """
+    """Base of settings types: every subclass is a frozen dataclass with keyword arguments. Where a group of settings
+    has several kinds, the field ``kind`` names one of them; no kind has a field that does not count for it."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
@@ -33,8 +30,7 @@ def kinds_of(group: Any) -> Mapping[str, type[Spec]]:
     return {name: each for each in specs_of(group) for name in get_args(hints_of(each).get("kind"))}
 
 
-hints_of: Callable[[Any], Mapping[str, Any]] = cache(get_type_hints)
-"""Return the types of the fields of a dataclass by name."""
+hints_of: Callable[[Any], Mapping[str, Any]] = cache(get_type_hints)  # the types of a dataclass's fields by name
 
 
 class NoneSpec(Spec):
@@ -102,9 +98,7 @@ class IsolatedSpec(Spec):
     remesh: float | None = None
 
 
-class EdgesSpec(Spec):
-    """Base of the stencils that have edges."""
-
+class EdgesSpec(Spec):  # base of the stencils that have edges
     loops: float = 1.0
     remesh: float | None = None
     strongest: float | None = None
@@ -127,9 +121,7 @@ class RadiusSpec(EdgesSpec):
     on: Channels = "z"
 
 
-class InputEdgesSpec(EdgesSpec):
-    """Base of the stencils that are made of the input graph's edges."""
-
+class InputEdgesSpec(EdgesSpec):  # base of the stencils that are made of the input graph's edges
     symmetric: bool = False
     weighted: bool = True
     reweight: NoneSpec | SimilaritySpec = NoneSpec()

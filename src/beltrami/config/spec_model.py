@@ -7,9 +7,7 @@ from beltrami.config.spec_graph import NoneSpec, Spec
 Over = Literal["rows", "columns", "both"]
 
 
-class FlowModelSpec(Spec):
-    """Base of the models that are an encoder, a flow and a decoder."""
-
+class FlowModelSpec(Spec):  # base of the models that are an encoder, a flow and a decoder
     feat: int = 64
     hidden: int | None = None
     dropout: float = 0.0
@@ -71,9 +69,7 @@ class TransformerFlowSpec(FlowModelSpec):
     heads: int = 8
 
 
-class BaselineSpec(Spec):
-    """Base of the networks trained beside ours: ``width`` hidden channels, of all heads together."""
-
+class BaselineSpec(Spec):  # base of the networks trained beside ours: ``width`` hidden channels, of all heads together
     width: int = 64
     dropout: float = 0.0
     input_dropout: float = 0.5
@@ -146,9 +142,7 @@ class UniformSpec(Spec):
     over: Over = "rows"
 
 
-class HeadsSpec(Spec):
-    """Base of the diffusivities with heads."""
-
+class HeadsSpec(Spec):  # base of the diffusivities with heads
     heads: int = 2
     link: Literal["softmax", "squareplus"] = "softmax"
     over: Over = "rows"
@@ -177,9 +171,7 @@ weights. ``width``: of the projections, all heads together, which begin at ``sta
 head."""
 
 
-class EquationSpec(Spec):
-    """Base of the flows."""
-
+class EquationSpec(Spec):  # base of the flows
     rate: bool = True
     kinetic: float = 0.0
     jacobian: float = 0.0

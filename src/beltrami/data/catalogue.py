@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from beltrami.data import ogb, planetoid
+from beltrami.data import planetoid
+from beltrami.data.archives import CONTENT_DIGESTS, OGB_PARTS, npz_digest, read_npz, read_ogb
 from beltrami.data.dataset import Dataset
-from beltrami.data.download import RemoteFile, download
-from beltrami.data.file import cache_folder, data_folder
-from beltrami.data.npz import npz_digest, read_npz
+from beltrami.data.file import RemoteFile, cache_folder, data_folder, download
 from beltrami.data.synthetic import read_digits
 from beltrami.errors import DataError, UnknownName
 from beltrami.position import Progress
@@ -17,6 +16,11 @@ from beltrami.position import Progress
 PLANETOID_URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 NPZ_URL = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
 ARXIV_URL = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+NPZ_PATHS = {
+    "coauthor-cs": "CS/raw/ms_academic_cs.npz",
+    "computers": "Computers/raw/amazon_electronics_computers.npz",
+    "photo": "Photo/raw/amazon_electronics_photo.npz",
+}
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,8 @@ def _planetoid(name: str) -> DatasetSource:
     return DatasetSource(remotes, lambda root: planetoid.read_planetoid(root / folder, name=name, digests=digests))
 
 
-def _npz(name: str, path: str, digest: str) -> DatasetSource:
+def _npz(name: str) -> DatasetSource:
+    path, digest = NPZ_PATHS[name], CONTENT_DIGESTS[name]
     remote = RemoteFile(f"{NPZ_URL}/{path.rsplit('/', 1)[-1]}", path=path, digest=digest, measure=npz_digest)
     return DatasetSource([remote], lambda root: read_npz(root / path, name=name, digest=digest))
 
@@ -132,28 +137,14 @@ def _npz(name: str, path: str, digest: str) -> DatasetSource:
 def _arxiv(name: str) -> DatasetSource:
     facts = CATALOGUE[name]
     sizes = (facts.nodes, facts.edges, facts.features, facts.classes)
-    remote = RemoteFile(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in ogb.PARTS})
-    return DatasetSource([remote], lambda root: ogb.read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
+    remote = RemoteFile(ARXIV_URL, members={f"arxiv/{part}": f"ogbn_arxiv/{part}" for part in OGB_PARTS})
+    return DatasetSource([remote], lambda root: read_ogb(root / "ogbn_arxiv", name=name, sizes=sizes))
 
 
 SOURCES: Mapping[str, DatasetSource] = {
     "digits": DatasetSource([], lambda root: read_digits()),
     **{name: _planetoid(name) for name in ("cora", "citeseer", "pubmed")},
-    "coauthor-cs": _npz(
-        "coauthor-cs",
-        "CS/raw/ms_academic_cs.npz",
-        "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
-    ),
-    "computers": _npz(
-        "computers",
-        "Computers/raw/amazon_electronics_computers.npz",
-        "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
-    ),
-    "photo": _npz(
-        "photo",
-        "Photo/raw/amazon_electronics_photo.npz",
-        "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
-    ),
+    **{name: _npz(name) for name in NPZ_PATHS},
     "ogbn-arxiv": _arxiv("ogbn-arxiv"),
 }
-"""The files of every dataset, by name; the digest of an npz archive is that of its arrays (``npz.content_digest``)."""
+"""The files of every dataset, by name."""

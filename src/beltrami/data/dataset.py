@@ -27,9 +27,8 @@ class Split:
     def __post_init__(self) -> None:
         for name, chosen in (("train", self.train), ("val", self.val), ("test", self.test)):
             if chosen.dtype != torch.bool or chosen.shape != (self.train.shape[0],):
-                raise ValueError(
-                    f"Split needs boolean masks of one length; `{name}` is {chosen.dtype}, shape {tuple(chosen.shape)}."
-                )
+                found = f"`{name}` is {chosen.dtype}, shape {tuple(chosen.shape)}"
+                raise ValueError(f"Split needs boolean masks of one length; {found}.")
         shared = int(((self.train & self.val) | (self.train & self.test) | (self.val & self.test)).sum())
         if shared:
             raise ValueError(f"Split needs disjoint masks; {shared} nodes are in two of them.")
@@ -67,12 +66,8 @@ def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:
 class Dataset:
     """An undirected graph with a feature vector and a class at every node.
 
-    Args:
-        name: the name it is loaded by; the ``digl`` protocol depends on it.
-        x: features (n, d), dense float32, as in the files.
-        edge_index: both directions of every edge once, in lexicographic order, no self-loops; see ``undirected``.
-        y: classes (n,), from 0.
-        published: the published split, if there is one.
+    ``x`` are features (n, d), dense float32; ``edge_index`` has both directions of every edge once, in lexicographic
+    order, no self-loops (see ``undirected``); ``y`` are classes (n,), from 0; ``published`` is the published split.
     """
 
     name: str
@@ -86,15 +81,11 @@ class Dataset:
         if self.x.dtype != torch.float32 or self.x.layout != torch.strided:
             raise ValueError(f"`x` must be dense float32; got {self.x.dtype}, {self.x.layout}. Try `x.float()`.")
         if not torch.equal(self.edge_index, undirected(self.edge_index, num_nodes=self.num_nodes)):
-            raise ValueError(
-                "`edge_index` must list both directions of every edge once, in lexicographic order, as torch.int64 and "
-                "without self-loops: pass it through `undirected(edge_index, num_nodes=...)`."
-            )
+            what = "both directions of every edge once, in lexicographic order, as torch.int64 and without self-loops"
+            raise ValueError(f"`edge_index` must list {what}: pass it through `undirected(edge_index, num_nodes=...)`.")
         if self.y.dtype != torch.int64 or self.y.shape != (self.num_nodes,):
-            raise ValueError(
-                f"`y` must hold one class (torch.int64) for each of {self.num_nodes} nodes; "
-                f"got {self.y.dtype} of shape {tuple(self.y.shape)}."
-            )
+            found = f"got {self.y.dtype} of shape {tuple(self.y.shape)}"
+            raise ValueError(f"`y` must hold one class (torch.int64) for each of {self.num_nodes} nodes; {found}.")
         if int(self.y.min()) < 0:
             raise ValueError(f"`y` holds class {int(self.y.min())}; classes start at 0.")
         if self.published is not None and self.published.num_nodes != self.num_nodes:
@@ -138,13 +129,8 @@ class Dataset:
         return replace(self, x=self.x[nodes], edge_index=edge_index, y=self.y[nodes], published=published)
 
     def to(self, device: torch.device | str) -> "Dataset":
-        return replace(
-            self,
-            x=self.x.to(device),
-            edge_index=self.edge_index.to(device),
-            y=self.y.to(device),
-            published=None if self.published is None else self.published.to(device),
-        )
+        x, edge_index, y = self.x.to(device), self.edge_index.to(device), self.y.to(device)
+        return Dataset(self.name, x, edge_index, y, None if self.published is None else self.published.to(device))
 
 
 def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:

@@ -50,10 +50,8 @@ def read_planetoid(folder: Path, *, name: str, digests: Mapping[str, str]) -> Da
 
     Nodes are in the published order: those of ``allx``, of which the first of each class train and the next 500
     validate, then the test nodes at the indices in ``test.index``. Indices missing there (CiteSeer has 15) are isolated
-    nodes with zero features and class 0.
-
-    The parts are pickles. Each is checked against ``digests`` (SHA-256 by file name) before it is opened, by an
-    unpickler that accepts arrays, lists and dictionaries only.
+    nodes with zero features and class 0. The parts are pickles, each checked against ``digests`` (SHA-256 by file name)
+    before it is opened by an unpickler that accepts arrays, lists and dictionaries only.
     """
     raw = {part: _verified(folder / f"ind.{name}.{part}", digests=digests) for part in PARTS}
     try:
@@ -73,18 +71,14 @@ def _assemble(name: str, part: Mapping[str, Any]) -> Dataset:
     cited = [(j, i) for j, neighbours in part["graph"].items() for i in neighbours]
     edge_index = torch.tensor(cited, dtype=torch.int64).reshape(-1, 2).T
     labelled = part["y"].shape[0]
-    split = Split(
-        train=mask(torch.arange(labelled), num_nodes=n),
-        val=mask(torch.arange(labelled, min(labelled + VALIDATION, known)), num_nodes=n),
-        test=mask(torch.from_numpy(test_nodes), num_nodes=n),
-        protocol="planetoid",
-        seed=0,
-    )
+    nodes = torch.arange(n)
+    val = (nodes >= labelled) & (nodes < min(labelled + VALIDATION, known))
+    test = mask(torch.from_numpy(test_nodes), num_nodes=n)
+    split = Split(nodes < labelled, val, test, protocol="planetoid", seed=0)
     return Dataset(name, torch.from_numpy(x), undirected(edge_index, num_nodes=n), torch.from_numpy(y), split)
 
 
 def _verified(path: Path, *, digests: Mapping[str, str]) -> bytes:
-    """Return the bytes of a file after checking their digest."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -25,15 +25,13 @@ def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
     """Split the nodes of ``dataset`` by a named protocol; the same arguments give the same split on every machine.
 
     Random protocols draw permutations of the nodes from ``numpy.random.RandomState(seed)``, whose stream is the same in
-    all versions of numpy.
+    all versions of numpy. Published splits do not depend on the seed. To train on the ``largest_component()`` of a
+    dataset, split that.
 
-    Published splits do not depend on the seed. To train on the ``largest_component()`` of a dataset, split that.
-
-    Args:
-        protocol: ``planetoid`` (the published 20 per class, 500, 1000), ``ogb`` (the published split by year),
-            ``published`` (the dataset's published split), ``digl`` (a development set of 1500 nodes, 5000 on
-            Coauthor CS, of which 20 per class train and the rest validate; all other nodes test; used for the paper's
-            random splits) or ``shchur`` (20 per class train, 30 per class validate, the rest test).
+    The protocols are ``planetoid`` (the published 20 per class, 500, 1000), ``ogb`` (the published split by year),
+    ``published`` (the dataset's published split), ``digl`` (a development set of 1500 nodes, 5000 on Coauthor CS, of
+    which 20 per class train and the rest validate; all other nodes test; the paper's random splits) and ``shchur`` (20
+    per class train, 30 per class validate, the rest test).
     """
     if protocol not in PROTOCOLS:
         raise UnknownName("protocol", protocol, PROTOCOLS)
@@ -43,15 +41,13 @@ def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
 
 
 def published(dataset: Dataset, seed: int, *, protocol: str | None = None) -> Split:
-    """Return the published split; refuse one of another ``protocol`` than this, if given."""
+    """Return the published split; refuse one of another protocol than ``protocol``, if given."""
     split = dataset.published
     if split is None:
         raise ValueError(f"the dataset {dataset.name!r} has no published split: use the protocol 'digl' or 'shchur'.")
     if protocol is not None and split.protocol != protocol:
-        raise ValueError(
-            f"the published split of {dataset.name!r} is {split.protocol!r}, not {protocol!r}: "
-            f"use the protocol {split.protocol!r}, 'digl' or 'shchur'."
-        )
+        found = f"the published split of {dataset.name!r} is {split.protocol!r}, not {protocol!r}"
+        raise ValueError(f"{found}: use the protocol {split.protocol!r}, 'digl' or 'shchur'.")
     return replace(split, seed=seed)
 
 
@@ -63,10 +59,10 @@ def digl(dataset: Dataset, seed: int) -> Split:
     """
     size = LARGE_DEVELOPMENT.get(dataset.name, DEVELOPMENT)
     if dataset.num_nodes <= size:
-        raise ValueError(
-            f"the protocol 'digl' takes {size} nodes for development and tests on the others, but "
-            f"{dataset.name!r} has {dataset.num_nodes} nodes: use the protocol 'shchur'."
+        found = (
+            f"takes {size} nodes for development and tests on the others, but {dataset.name!r} has {dataset.num_nodes}"
         )
+        raise ValueError(f"the protocol 'digl' {found} nodes: use the protocol 'shchur'.")
     y = dataset.y.cpu().numpy()
     _check_classes(y, y, needed=TRAIN_PER_CLASS, protocol="digl", among=f"{dataset.name!r}")
     random = np.random.RandomState(seed)
@@ -115,7 +111,5 @@ def _check_classes(y: Nodes, like: Nodes, *, needed: int, protocol: str, among: 
     counts = np.bincount(y, minlength=int(like.max()) + 1)
     short = int(counts.argmin())
     if counts[short] < needed:
-        raise ValueError(
-            f"the protocol {protocol!r} needs {needed} nodes of every class, but class {short} has {counts[short]} in "
-            f"{among}: use a published split, or merge or remove the class."
-        )
+        why = f"needs {needed} nodes of every class, but class {short} has {counts[short]} in {among}"
+        raise ValueError(f"the protocol {protocol!r} {why}: use a published split, or merge or remove the class.")

@@ -6,13 +6,13 @@ from numpy.typing import NDArray
 
 from beltrami.data.dataset import Dataset, undirected
 
-GREY_LEVELS = 16
+GREY_LEVELS, DIGIT_NEIGHBOURS = 16, 8
 EXPONENT = 2.5  # of the power law of degrees, typical of citation and social graphs
 WITHIN = 0.6  # share of edges drawn within a class
 
 
-def read_digits(*, k: int = 8) -> Dataset:
-    """Return scikit-learn's 1797 digits of 8 x 8 pixels, each joined to its ``k`` nearest by Euclidean distance.
+def read_digits() -> Dataset:
+    """Return scikit-learn's 1797 digits of 8 x 8 pixels, each joined to its 8 nearest by Euclidean distance.
 
     Squared distances are exact integers and ties go to the lowest index, so the graph is the same on every machine.
     Features are grey levels scaled to [0, 1], classes are the digits.
@@ -21,20 +21,14 @@ def read_digits(*, k: int = 8) -> Dataset:
 
     images, classes = load_digits(return_X_y=True)
     n = images.shape[0]
-    if not 1 <= k < n:
-        raise ValueError(f"`k` must be from 1 to {n - 1}, the number of other images; got {k}.")
     square = (images.astype(np.int64) ** 2).sum(1)
     distance = square[:, None] + square[None, :] - 2 * (images @ images.T).astype(np.int64)
     np.fill_diagonal(distance, distance.max() + 1)
     order = distance * n + np.arange(n)  # unique keys: distance first, then the index
-    nearest = np.argpartition(order, k - 1, axis=1)[:, :k]
-    edge_index = np.stack((nearest.ravel(), np.repeat(np.arange(n), k)))
-    return Dataset(
-        name="digits",
-        x=torch.from_numpy(images / GREY_LEVELS).float(),
-        edge_index=undirected(torch.from_numpy(edge_index), num_nodes=n),
-        y=torch.from_numpy(classes).long(),
-    )
+    nearest = np.argpartition(order, DIGIT_NEIGHBOURS - 1, axis=1)[:, :DIGIT_NEIGHBOURS]
+    edge_index = np.stack((nearest.ravel(), np.repeat(np.arange(n), DIGIT_NEIGHBOURS)))
+    x, y = torch.from_numpy(images / GREY_LEVELS).float(), torch.from_numpy(classes).long()
+    return Dataset("digits", x, undirected(torch.from_numpy(edge_index), num_nodes=n), y)
 
 
 def power_law(num_nodes: int, num_edges: int, *, seed: int, features: int = 16, classes: int = 8) -> Dataset:
@@ -48,15 +42,11 @@ def power_law(num_nodes: int, num_edges: int, *, seed: int, features: int = 16, 
     """
     most = num_nodes * (num_nodes - 1) // 8
     if num_nodes < 2 or not 0 <= num_edges <= most:
-        raise ValueError(
-            f"power_law needs at least two nodes and `num_edges` of at most a quarter of all pairs ({most}); "
-            f"got {num_nodes} nodes, {num_edges} edges."
-        )
+        needed = f"at least two nodes and `num_edges` of at most a quarter of all pairs ({most})"
+        raise ValueError(f"power_law needs {needed}; got {num_nodes} nodes, {num_edges} edges.")
     if features < 1 or not 1 <= classes <= num_nodes:
-        raise ValueError(
-            f"power_law needs `features` at least 1 and `classes` from 1 to the number of nodes; "
-            f"got features={features}, classes={classes}, {num_nodes} nodes."
-        )
+        needed = "`features` at least 1 and `classes` from 1 to the number of nodes"
+        raise ValueError(f"power_law needs {needed}; got {features=}, {classes=}, {num_nodes} nodes.")
     random = np.random.default_rng(seed)
     y = np.arange(num_nodes) % classes
     weight = np.arange(1.0, num_nodes + 1.0) ** (-1 / (EXPONENT - 1))
@@ -65,9 +55,7 @@ def power_law(num_nodes: int, num_edges: int, *, seed: int, features: int = 16, 
     edge_index = _draw_edges(weight, y, num_edges, random)
     mean = random.standard_normal((classes, features), dtype=np.float32)
     x = mean[y] + random.standard_normal((num_nodes, features), dtype=np.float32)
-    return Dataset(
-        name="power-law", x=torch.from_numpy(x), edge_index=torch.from_numpy(edge_index), y=torch.from_numpy(y)
-    )
+    return Dataset("power-law", torch.from_numpy(x), torch.from_numpy(edge_index), torch.from_numpy(y))
 
 
 def _draw_edges(

@@ -105,7 +105,7 @@ class RandomWalk(Diffusivity):
     .. math:: a_{ij} = \frac{w_{ij}}{\sum_k w_{ik}}
 
     With ``Rows`` this is the transition matrix of the random walk, with ``Both`` the symmetrically normalised adjacency
-    matrix. There is nothing to learn: the baseline for every learned score.
+    matrix.
     """
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
@@ -113,10 +113,7 @@ class RandomWalk(Diffusivity):
 
 
 class Projection(PrintedModule):
-    r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders.
-
-    ``z`` (n, channels) -> key, query (n, heads, width // heads).
-    """
+    r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders, each (n, heads, width // heads)."""
 
     def __init__(self, channels: int, width: int, *, heads: int, start: Start, least_width: int = 1) -> None:
         super().__init__()
@@ -132,9 +129,6 @@ class Projection(PrintedModule):
 
 
 def check_heads(width: int, heads: int, *, least: int = 1) -> None:
-    """Refuse a width that the heads do not divide, or that leaves a head fewer than ``least`` channels."""
     if heads < 1 or width < least * heads or width % heads:
-        raise ValueError(
-            f"the attention `width` must be at least {least} x `heads` and a multiple of `heads`; "
-            f"got width={width}, heads={heads}."
-        )
+        needed = f"at least {least} x `heads` and a multiple of `heads`"
+        raise ValueError(f"the attention `width` must be {needed}; got width={width}, heads={heads}.")

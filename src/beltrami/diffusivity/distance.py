@@ -18,10 +18,8 @@ class ExpKernel(Paired):
         e^{-\|W_K u_i - W_Q u_j\|^2 / 2 \ell_u^2} e^{-\|W_K x_i - W_Q x_j\|^2 / 2 \ell_x^2}
 
     Scores lie between 0 and :math:`(\sigma_u \sigma_x)^2`: near neighbours diffuse more, and how much more is learned.
-    u and x have separate matrices W. Scales and lengths are learned through their logarithms, so they stay positive.
-
-    Without positions only the second factor remains. ``width`` is that of the projections of u and of x each, all heads
-    together; ``heads`` and ``start`` are as for :class:`ScaledDot`.
+    u and x have separate matrices W, of ``width`` each. Scales and lengths are learned through their logarithms, so
+    they stay positive. Without positions only the second factor remains.
     """
 
     def __init__(
@@ -37,25 +35,25 @@ class ExpKernel(Paired):
         self.log_length = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
-        coordinates = dict(zip("ux", self.joint.split(z), strict=True))
         exponent = z.new_zeros(())
-        for name, project in self.project.items():
-            key, query = project(coordinates[name])
+        for name, (key, query) in self._projected(z).items():
             distance2 = edge_distance2(key, query, edges)
             exponent = exponent + 2 * self.log_sigma[name] - distance2 / (2 * torch.exp(2 * self.log_length[name]))
         return torch.exp(exponent)
 
     def pair(self, z: Tensor) -> PairScore:
-        coordinates = dict(zip("ux", self.joint.split(z), strict=True))
         keys, queries = [], []
-        for name, project in self.project.items():
-            key, query = project(coordinates[name])
+        for name, (key, query) in self._projected(z).items():
             inverse_length = torch.exp(-self.log_length[name])
             keys.append(inverse_length * key)
             queries.append(inverse_length * query)
         scale = 2 * sum(self.log_sigma.values())
         exponent = squared_distance(_concatenate(keys), _concatenate(queries), start=scale)
         return replace(exponent, activation=exponential)
+
+    def _projected(self, z: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        coordinates = dict(zip("ux", self.joint.split(z), strict=True))
+        return {name: project(coordinates[name]) for name, project in self.project.items()}
 
 
 class Gaussian(Paired):
@@ -64,13 +62,9 @@ class Gaussian(Paired):
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \Big( -\frac{d_C(u_i, u_j)^2}{2 \ell_u^2}
         - \frac{\|x_i - x_j\|^2}{2 \ell_x^2} \Big)
 
-    Symmetric scores with two learned lengths per head. The only diffusivity that measures positions in their metric.
-
-    Args:
-        metric: :math:`d_C`; Euclidean by default. For another metric, u holds the logarithm of each point at the
-            origin, so that any value of u is valid.
-        heads: number of pairs of lengths; the weights of the heads are averaged.
-        length: initial lengths of the first head; they double from each head to the next.
+    Symmetric scores with two learned lengths per head. The only diffusivity that measures positions in their metric
+    :math:`d_C`; for another ``metric`` than the Euclidean one, u holds the logarithm of each point at the origin, so
+    that any value of u is valid. ``length`` is that of the first head at the start; it doubles from head to head.
     """
 
     def __init__(
@@ -120,8 +114,8 @@ class Mixture(Diffusivity):
     .. math:: a(u_i, u_j) = \frac{w(u_j - u_i)}{\sum_l w(u_l - u_i)}, \qquad
         w(e) = \sum_k \exp\Big(-\frac12 \sum_c \frac{(e_c - \mu_{kc})^2}{\sigma_{kc}^2}\Big)
 
-    MoNet's pseudo-coordinates are here the differences of positions. Each kernel has a centre, so unlike the weights of
-    :class:`Gaussian` these can depend on the direction and need not decrease with the distance.
+    Each kernel has a centre, so unlike those of :class:`Gaussian` these weights can depend on the direction and need
+    not decrease with the distance.
     """
 
     def __init__(self, joint: Joint, *, kernels: int, normalise: Normaliser | None = None) -> None:

@@ -16,13 +16,9 @@ class ScaledDot(Paired):
 
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i, W_Q z_j \rangle}{d_k}
 
-    The only unbounded score: the most expressive one, and the first to overfit when labels are few.
-
-    Args:
-        width: width of the projections, all heads together.
-        heads: number of heads; their weights are averaged.
-        d_k: divisor of the scores; the width of one head by default.
-        start: initialisation of the projections.
+    The only unbounded score: the most expressive one, and the first to overfit when labels are few. ``width`` is that
+    of the projections, all ``heads`` together, whose weights are averaged; ``d_k`` is by default the width of a head;
+    ``start`` initialises the projections.
     """
 
     def __init__(
@@ -87,8 +83,8 @@ class Pearson(_Normalised):
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j \frac{\langle W_K z_i - \overline{W_K z_i},
         W_Q z_j - \overline{W_Q z_j}\rangle}{\|W_K z_i - \overline{W_K z_i}\| \|W_Q z_j - \overline{W_Q z_j}\|}
 
-    The bars are means over the channels of a head, which needs at least two. The scores are bounded as those of
-    :class:`Cosine`, and do not change when all channels of a projection are shifted by the same amount.
+    The bars are means over the channels of a head, which needs at least two. Bounded, and unchanged when all channels
+    of a projection are shifted by the same amount.
     """
 
     least_width: ClassVar[int] = 2
@@ -104,8 +100,6 @@ class ScalarCosine(Paired):
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \beta \frac{\langle z_i, z_j \rangle}{\|z_i\| \|z_j\|}
 
     :class:`Cosine` without projections: symmetric scores and only ``heads`` parameters, for graphs with few labels.
-    :math:`\beta = 0` gives uniform weights.
-
     ``sharpness`` is the initial :math:`\beta` of the first head; it doubles from each head to the next.
     """
 
@@ -131,8 +125,7 @@ class Additive(Paired):
     .. math:: a(z_i, z_j) = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(\langle b, W z_i \rangle + \langle c, W z_j \rangle)
 
     The cheapest learned score: two numbers per node and head, added on the edges. Where the sum does not change sign,
-    all receivers rank their senders in the same order. ``slope`` is that of the LeakyReLU below zero; the other
-    arguments are those of :class:`ScaledDot`.
+    all receivers rank their senders in the same order. ``slope`` is that of the LeakyReLU below zero.
     """
 
     def __init__(
@@ -149,8 +142,7 @@ class Additive(Paired):
         check_heads(width, heads)
         self.heads, self.slope = heads, slope
         self.project = nn.Linear(channels, width, bias=False)
-        self.receiver = nn.Parameter(torch.empty(heads, width // heads))
-        self.sender = nn.Parameter(torch.empty(heads, width // heads))
+        self.receiver, self.sender = (nn.Parameter(torch.empty(heads, width // heads)) for _ in range(2))
         for weight in (self.project.weight, self.receiver, self.sender):
             start(weight)
 

@@ -15,14 +15,9 @@ from beltrami.scheme import LinearVectorField
 class LinearField(BoundField, LinearVectorField):
     r"""A linear vector field :math:`f(z) = \alpha (A - I) z + b` with constant A and b.
 
-    Nodes without a row in A do not move: as a ``LinearVectorField``, its matrix B is A with a one for each of them.
-
-    Args:
-        a: the weights of A on the edges, (m,).
-        isolated: mask (n,) of the nodes that do not move, or None if all move; see ``Normaliser.isolated``.
-        alpha: the rate, a scalar of at most one, or None for one.
-        source: b (n, d), or None for zero.
-        norm: p of the p-norm in which A does not expand; see ``Normaliser.norm``.
+    ``a`` (m,) is A on the edges; ``isolated`` is the mask (n,) of the nodes that do not move, None if all move (as a
+    ``LinearVectorField``, its matrix B is A with a one for each of them); ``alpha`` is a scalar of at most one, None
+    for one; ``source`` is b (n, d), None for zero; ``norm`` is p of the p-norm in which A does not expand.
     """
 
     def __init__(
@@ -88,11 +83,9 @@ class BeltramiFlow(Flow):
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(t), z_j(t)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
     Computed as :math:`\alpha (A(z) - I) z + \beta z(0)`: the same for weights that sum to one over rows, and the
-    mass-conserving flow for weights that do over columns. Every evaluation computes all scores again.
-
-    ``rate`` is a learned alpha, or None for one, and ``source`` a learned beta z(0), or None for zero. ``storage`` is a
-    shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along edges, or None for the
-    dtype of the state; sums keep their precision.
+    mass-conserving flow for weights that do over columns. Without ``rate``, alpha is one; without ``source``, beta is
+    zero. ``storage`` is a shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along
+    edges; sums keep their precision.
     """
 
     diffusivity: Diffusivity
@@ -118,7 +111,7 @@ class LinearFlow(Flow):
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
     Linear in z: scores are computed once per solve, or per segment if the graph is rewired between segments, and an
-    evaluation is one sparse product. Arguments as for :class:`BeltramiFlow`.
+    evaluation is one sparse product.
     """
 
     diffusivity: Diffusivity
@@ -129,6 +122,6 @@ class LinearFlow(Flow):
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
         alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
-        a, normalise = self.diffusivity(z, edges), self.diffusivity.normalise
-        isolated = normalise.isolated(edges)
-        return LinearField(a, edges, isolated=isolated, alpha=alpha, source=source, norm=normalise.norm)
+        a, isolated = self.diffusivity(z, edges), self.diffusivity.normalise.isolated(edges)
+        norm = self.diffusivity.normalise.norm
+        return LinearField(a, edges, isolated=isolated, alpha=alpha, source=source, norm=norm)

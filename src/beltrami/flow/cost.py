@@ -13,13 +13,10 @@ from beltrami.flow.base import BoundField
 
 @dataclass(frozen=True)
 class Cost(ABC):
-    """A density c(t, z) >= 0 per node; ``weight`` times its integral, averaged over nodes, is added to the loss.
-
-    ``differentiates`` says whether the density contains a derivative of the field, which must then be recorded.
-    """
+    """A density c(t, z) >= 0 per node; ``weight`` times its integral, averaged over nodes, is added to the loss."""
 
     weight: float
-    differentiates: ClassVar[bool] = False
+    differentiates: ClassVar[bool] = False  # whether the density contains a derivative of the field
 
     def __post_init__(self) -> None:
         if not self.weight >= 0:
@@ -59,10 +56,7 @@ class JacobianNorm(Cost):
 
 
 class Costed(BoundField):
-    """A vector field with running costs, each one more channel of the state, integrated by the same scheme.
-
-    The state is (n, d + c): z, then the costs of each node, which start at zero.
-    """
+    """A vector field with running costs. Its state is (n, d + c): z, then the costs of each node, initially zero."""
 
     def __init__(
         self, f: BoundField, costs: Sequence[Cost], z0: Tensor, *, generator: torch.Generator | None = None

@@ -18,18 +18,15 @@ class HyperbolicFlow(Flow):
     .. math:: \frac{\partial p_i}{\partial t} = \alpha \sum_j a(z_i, z_j) \log_{p_i}(p_j), \qquad
         \frac{\partial x_i}{\partial t} = \alpha \sum_j a(z_i, z_j) (x_j - x_i)
 
-    :math:`\log_{p_i}(p_j)` is the velocity at p_i of the geodesic to p_j, as z_j - z_i is in flat space; each point
-    moves towards its neighbours along geodesics, so that the convex hull of the points never grows. The state holds not
-    p but its logarithm at the origin, :math:`u = \log_0 p`, any vector of :math:`R^{d'}`, and the equation becomes
+    Each point moves towards its neighbours along geodesics, so that the convex hull of the points never grows. The
+    state holds not p but its logarithm at the origin, :math:`u = \log_0 p`, and the equation becomes
 
     .. math:: \frac{\partial u}{\partial t} = \cosh^2(r)\, v_\parallel + \frac{r}{\tanh r} v_\perp, \qquad
         r = \sqrt c\, \|u\|,
 
     with v the velocity of p, split into its parts parallel and orthogonal to u. No step of any scheme can leave the
-    ball, but far out (hyperbolic distances above ten) the equation is stiff and needs short steps. Convert points of
-    the ball by ``ball.log_origin(p)``.
-
-    The weights a should sum to one over rows; ``rate`` and ``source`` are as for :class:`BeltramiFlow`.
+    ball, but far out (hyperbolic distances above ten) the equation is stiff and needs short steps. The weights a should
+    sum to one over rows; ``rate`` and ``source`` are as for :class:`BeltramiFlow`.
     """
 
     diffusivity: Diffusivity

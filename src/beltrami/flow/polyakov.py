@@ -64,8 +64,7 @@ class PolyakovFlow(Flow):
               E = \alpha S[Z] + \frac\lambda2 \sum_i \mu_i \|z_i - z_i(0)\|^2
 
     The energy never grows, for any parameters: :math:`dE/dt = - \sum_i \mu_i \|\partial_t z_i\|^2 \le 0`. E starts at
-    :math:`\alpha S[Z(0)]` and both of its terms are at least zero, so the action never exceeds its initial value; with
-    an attachment it may rise in between.
+    :math:`\alpha S[Z(0)]` and both of its terms are at least zero, so the action never exceeds its initial value.
 
     In discrete time ``EnergyDecreasing`` guarantees the decrease. It is not needed where the action is concave in the
     squared distances and at most that of the constant family, as for all families here but ``Gauss``: the action then
@@ -73,9 +72,9 @@ class PolyakovFlow(Flow):
     ``mass=degree`` the curvature of that form is at most :math:`4 \alpha`, so that explicit Euler steps of at most
     :math:`2 / (4 \alpha + \lambda)` do not raise the energy.
 
-    ``diffusivity`` is the action S, such as ``PolyakovAction(PeronaMalik())``. ``mass`` is mu: ``unit_mass`` is the
-    theorem's; with ``degree`` the constant family gives the random walk, and hubs do not limit the step size. ``rate``
-    is a learned alpha, or None for one, and ``attachment`` a learned lambda, or None for zero.
+    ``diffusivity`` is the action S. ``mass`` is mu: ``unit_mass`` is the theorem's; with ``degree`` the constant family
+    gives the random walk, and hubs do not limit the step size. Without ``rate``, alpha is one; without ``attachment``,
+    lambda is zero.
     """
 
     diffusivity: Variational

@@ -29,9 +29,9 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class PerInterval(Schedule):
-    """One flow after the other, each for an interval of time and the last for ever: the layers of a network.
+    """One flow after the other, each for a time ``length`` and the last for ever: the layers of a network.
 
-    Euler steps of that ``length`` evaluate each flow once. Steps of higher order also evaluate the flow after it.
+    Euler steps of that length evaluate each flow once. Steps of higher order also evaluate the flow after it.
     """
 
     count: int
@@ -73,33 +73,25 @@ class TimeVarying(Flow):
 
     .. math:: \frac{\partial Z}{\partial t} = \sum_k c_k(t) f_k(Z)
 
-    For Beltrami flows this is the flow of the time-dependent diffusivity
-    :math:`a(z_i, z_j, t) = \sum_k c_k(t) a_k(z_i, z_j)`, normalised as its parts are; for Onsager flows it is that of
-    :math:`W(t) = \sum_k c_k(t) W_k`. With :class:`PerInterval` and Euler steps the flows are layers without shared
-    parameters, :math:`Z^{(k+1)} = Q(Z^{(k)}, \theta^{(k)}) Z^{(k)}`. Flows with coefficient zero are not evaluated,
-    unless the time is a tensor. ``diffusivity`` is that of the first flow.
+    For Beltrami flows this is the flow of the diffusivity :math:`a(z_i, z_j, t) = \sum_k c_k(t) a_k(z_i, z_j)`; for
+    Onsager flows it is that of :math:`W(t) = \sum_k c_k(t) W_k`. With :class:`PerInterval` and Euler steps the flows
+    are layers without shared parameters, :math:`Z^{(k+1)} = Q(Z^{(k)}, \theta^{(k)}) Z^{(k)}`. Flows with coefficient
+    zero are not evaluated, unless the time is a tensor. ``diffusivity`` is that of the first flow.
     """
 
     def __init__(self, flows: Sequence[Flow], schedule: Schedule) -> None:
         nn.Module.__init__(self)  # without the diffusivity, which is registered once, in its flow
         if len(flows) != schedule.count:
-            raise ValueError(
-                f"TimeVarying needs one flow for each coefficient; got {len(flows)} flows and {schedule.count} "
-                "coefficients."
-            )
+            found = f"{len(flows)} flows and {schedule.count} coefficients"
+            raise ValueError(f"TimeVarying needs one flow for each coefficient; got {found}.")
         self.flows, self.schedule = nn.ModuleList(flows), schedule
 
     @property
-    def parts(self) -> tuple[Flow, ...]:
-        """The flows in order."""
-        return cast("tuple[Flow, ...]", tuple(self.flows))
-
-    @property
     def diffusivity(self) -> EdgeWeights:  # type: ignore[override]  # read-only
-        return self.parts[0].diffusivity
+        return cast("Flow", self.flows[0]).diffusivity
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
-        fields = [flow.bind(z, edges, start=start) for flow in self.parts]
+        fields = [cast("Flow", flow).bind(z, edges, start=start) for flow in self.flows]
 
         def dz_dt(t: float, z: Tensor) -> Tensor:
             coefficients = zip(self.schedule(t), fields, strict=True)
@@ -113,7 +105,5 @@ class TimeVarying(Flow):
 
 def _check(schedule: Schedule, name: str, value: float) -> None:
     if schedule.count < 1 or not 0 < value < math.inf:
-        raise ValueError(
-            f"{type(schedule).__name__} needs `count` at least 1 and a positive `{name}`; "
-            f"got {schedule.count} and {value}."
-        )
+        needed = f"{type(schedule).__name__} needs `count` at least 1 and a positive `{name}`"
+        raise ValueError(f"{needed}; got {schedule.count} and {value}.")

@@ -26,8 +26,7 @@ class _MixingFlow(WrappedFlow):
 
     def __init__(self, flow: Flow, channels: int) -> None:
         super().__init__(flow)
-        self.channels = channels
-        self.weight = nn.Parameter(torch.eye(channels))
+        self.channels, self.weight = channels, nn.Parameter(torch.eye(channels))
 
 
 class OnsagerFlow(_MixingFlow):
@@ -35,8 +34,8 @@ class OnsagerFlow(_MixingFlow):
 
     .. math:: \frac{\partial Z}{\partial t} = Q(Z) Z W, \qquad Q(Z) = A(Z) - I
 
-    W is not constrained: where it has eigenvalues of negative real part, diffusion runs backwards in their channels.
-    The wrapped flow is Q(Z) Z, with current or frozen diffusivities. For W(t), see :class:`TimeVarying`.
+    The wrapped flow is Q(Z) Z. Where W has eigenvalues of negative real part, diffusion runs backwards in their
+    channels. For W(t), see :class:`TimeVarying`.
     """
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
@@ -49,9 +48,9 @@ class MixedFlow(_MixingFlow):
 
     .. math:: \frac{\partial Z}{\partial t} = A(Z) Z W - Z, \qquad Z^{(k+1)} = A Z^{(k)} W
 
-    The paper presents GCN's update :math:`A X W` as an Onsager diffusion. It drops the identity as in eq. (10): a step
-    of :math:`(A - I) Z W` would add :math:`Z (I - W)`, a step of this equation does not. The state relaxes towards its
-    mixed average; it does not grow if the norm of W is below one. The wrapped flow is (A(Z) - I) Z.
+    The wrapped flow is (A(Z) - I) Z. The paper presents GCN's update :math:`A X W` as an Onsager diffusion, and drops
+    the identity as in eq. (10): a step of :math:`(A - I) Z W` would add :math:`Z (I - W)`, a step of this equation does
+    not. The state does not grow if the norm of W is below one.
     """
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
@@ -64,10 +63,9 @@ class ChebyshevFlow(WrappedFlow):
 
     .. math:: \frac{\partial Z}{\partial t} = \sum_{k < K} T_k(\hat L) Z W_k - Z, \qquad \hat L = L - I = -A
 
-    with the Chebyshev polynomials :math:`T_k`, for K = ``terms`` by K - 1 evaluations of the wrapped flow (A - I) Z. A
-    unit Euler step is the layer of ChebNet. It is also an explicit step of the plain diffusion Z' = (A - I) Z in K - 1
-    stages with a learned stability polynomial, which includes that of every explicit Runge-Kutta method with as many
-    stages. It starts as the wrapped flow.
+    with the Chebyshev polynomials :math:`T_k`, for K = ``terms`` by K - 1 evaluations of the wrapped flow (A - I) Z, as
+    which it starts. A unit Euler step is the layer of ChebNet. It is also an explicit step of Z' = (A - I) Z in K - 1
+    stages with a learned stability polynomial, as every explicit Runge-Kutta method with as many stages has one.
     """
 
     def __init__(self, flow: Flow, channels: int, *, terms: int) -> None:
@@ -100,8 +98,6 @@ class FrozenPositions(WrappedFlow):
     r"""A flow of the features alone, whose diffusivity sees the constant positions too.
 
     .. math:: \frac{\partial u}{\partial t} = 0, \qquad \frac{\partial x}{\partial t} = f_x(u, x)
-
-    In Table 1, the networks that evolve features with a diffusivity of positions and features.
     """
 
     def __init__(self, flow: Flow, joint: Joint) -> None:

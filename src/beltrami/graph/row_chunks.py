@@ -1,6 +1,5 @@
-"""Rows of different lengths: cut into chunks of bounded length, listed, and ranked, without a loop over the rows."""
+"""Rows of different lengths: cut into chunks of bounded length, and ranked, without a loop over the rows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,7 +49,8 @@ def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
     length = min(LONG, SHORT) if entries < SMALL else LONG
     ptr = ptr.long()
     counts = ((ptr.diff() + length - 1) // length).clamp(min=1)
-    row, place = expand_ranges(torch.zeros_like(counts), counts)
+    row = torch.arange(len(counts), device=ptr.device).repeat_interleave(counts)
+    place = torch.arange(len(row), device=ptr.device) - (counts.cumsum(0) - counts)[row]
     start = ptr[:-1][row] + length * place
     stop = torch.minimum(start + length, ptr[1:][row])
     split = counts > 1
@@ -60,25 +60,6 @@ def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
     split_ptr = torch.cat((slots.new_zeros(1), slots))
     bounds = (row.int(), start.int(), stop.int(), slot.int())
     return RowChunks(*bounds, split.nonzero()[:, 0].int(), split_ptr.int(), int(split_ptr[-1]))
-
-
-def expand_ranges(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """List the places in the ranges [begin, end): the range of each and the place; (r,), (r,) -> (e,), (e,)."""
-    count = end - begin
-    which = torch.repeat_interleave(torch.arange(len(begin), device=begin.device), count)
-    shift = begin - (count.cumsum(0) - count)
-    return which, torch.arange(len(which), device=begin.device) + shift[which]
-
-
-def expand_ranges_in_parts(begin: Tensor, end: Tensor, *, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield :func:`expand_ranges` in parts of whole ranges, of about ``size`` places each."""
-    part = (end - begin).cumsum(0) // size
-    first = 0
-    for count in torch.bincount(part).tolist():
-        if count:
-            which, place = expand_ranges(begin[first : first + count], end[first : first + count])
-            yield which + first, place
-        first += count
 
 
 def largest_per_row(row: Tensor, value: Tensor, *, top: int) -> Tensor:

@@ -39,10 +39,6 @@ class SparseMatrix:
         return SparseMatrix(self.rows.to(device), self.columns.to(device), self.values.to(device), self.shape)
 
     @property
-    def density(self) -> float:
-        return len(self.values) / max(1, self.shape[0] * self.shape[1])
-
-    @property
     def dtype(self) -> torch.dtype:
         return self.values.dtype
 

@@ -38,26 +38,20 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Rewiring:
-    r"""A graph E before and E' after rewiring: statistics, :func:`homophily`, and the shares of common edges.
-
-    Args:
-        kept: share of the old edges that the new graph has, :math:`|E \cap E'| / |E|`; parallel edges count once.
-        known: share of the new edges that the old graph had, :math:`|E \cap E'| / |E'|`. A share of no edges is NaN.
-    """
+    r"""A graph E before and E' after rewiring: statistics, :func:`homophily`, and the shares of common edges, where
+    parallel edges count once. A share of no edges is NaN."""
 
     before: Statistics
     after: Statistics
-    kept: float
-    known: float
+    kept: float  # share of the old edges that the new graph has, |E and E'| / |E|
+    known: float  # share of the new edges that the old graph had, |E and E'| / |E'|
     homophily_before: float
     homophily_after: float
 
     @staticmethod
     def of(old: Edges, new: Edges, y: Tensor) -> "Rewiring":
         if old.num_nodes != new.num_nodes:
-            raise ValueError(
-                f"`old` and `new` must have the same nodes; got {old.num_nodes} and {new.num_nodes} nodes."
-            )
+            raise ValueError(f"`old` and `new` must have the same nodes; got {old.num_nodes} and {new.num_nodes}.")
         before, after = ((i * old.num_nodes + j).unique() for j, i in map(_without_loops, (old, new)))
         shared = int(torch.isin(after, before, assume_unique=True).sum())
         kept, known = _share(shared, len(before)), _share(shared, len(after))

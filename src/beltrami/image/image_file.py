@@ -4,7 +4,7 @@ import io
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -38,11 +38,6 @@ class Picture:
     bits: int = 8
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    def with_colours(self, x: Tensor) -> "Picture":
-        """Return the same picture with the colours ``x`` (c, h, w), clamped to [0, 1]."""
-        assert x.shape == self.x.shape
-        return replace(self, x=x.clamp(0.0, 1.0))
-
 
 def image_format(path: Path) -> str:
     """Return the format that a file's suffix names."""
@@ -60,7 +55,6 @@ def check_format(picture: Picture, path: Path) -> None:
 
 
 def read_image(path: Path) -> Picture:
-    """Read a file."""
     kind = image_format(path)
     try:
         content = path.read_bytes()
@@ -86,10 +80,10 @@ def encode_image(picture: Picture, path: Path) -> bytes:
     kind, out = image_format(path), io.BytesIO()
     squeezed = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
     if kind == "TIFF":
-        photometric = "minisblack" if len(picture.x) == 1 else "rgb"
-        planes = {} if pixels.shape[-1] == 1 else {"planarconfig": "contig"}
-        alpha = {} if picture.opacity is None else {"extrasamples": ["unassalpha"]}
-        _library("tifffile").imwrite(out, squeezed, photometric=photometric, metadata=None, **planes, **alpha)
+        tags: dict[str, Any] = {"photometric": "minisblack" if len(picture.x) == 1 else "rgb"}
+        tags |= {} if pixels.shape[-1] == 1 else {"planarconfig": "contig"}
+        tags |= {} if picture.opacity is None else {"extrasamples": ["unassalpha"]}
+        _library("tifffile").imwrite(out, squeezed, metadata=None, **tags)
     elif picture.bits == 16:
         return _png_of_16_bits(pixels)
     else:
@@ -144,10 +138,9 @@ def _png_of_16_bits(pixels: NDArray[np.uint16]) -> bytes:
     lines[:, 1:] = np.diff(rows, axis=0, prepend=np.zeros((1, rows.shape[1]), dtype=np.uint8))
     header = struct.pack(">IIBBBBB", width, height, 16, COLOUR_TYPES[samples], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 6)), (b"IEND", b""))
-    parts = (
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 def _read_tiff(content: bytes) -> NDArray[Any]:
@@ -161,8 +154,7 @@ def _read_tiff(content: bytes) -> NDArray[Any]:
             pixels = page.asarray() if wanted else np.empty(0)
     except Exception as error:  # tifffile raises many types on damaged files
         codec = "its compression needs imagecodecs: pip install imagecodecs, or save it without."
-        missing = "imagecodecs" in str(error)
-        raise DataError(codec if missing else "it is not an image, or it is damaged.") from error
+        raise DataError(codec if "imagecodecs" in str(error) else "it is not an image, or it is damaged.") from error
     if pages != 1:
         raise DataError(f"it has {pages} pages; save the one you want by itself.")
     if not wanted:

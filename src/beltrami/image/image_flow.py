@@ -1,4 +1,4 @@
-"""Flows of images: diffusion between neighbouring pixels, driven by the metric of the image's surface."""
+"""Flows of images, driven by the metric of the image's surface, and their time stepping with a frozen metric."""
 
 import math
 from abc import ABC, abstractmethod
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from beltrami.image.pixels import DOWN, FALLING, RIGHT, RISING, Offset, check_image, pixel_pairs
-from beltrami.image.surface import Pullback, Surface
+from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
+from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,10 +18,8 @@ class PixelDiffusion:
     .. math:: f(x)_i = \frac{1}{\mu_i} \sum_j w_{ij} (x_j - x_i), \qquad w_{ij} = w_{ji} \ge 0
 
     A graph flow, eq. (7), on the grid. It conserves :math:`\sum_i \mu_i x_i`. The image stays within its extremes
-    after an implicit step of any length and after an explicit step of at most :math:`1 / \mathrm{rate}`.
-
-    ``weights`` are, for each offset to a neighbour, the weights w of these pairs, shaped as in ``pixel_pairs``;
-    ``mass`` is mu (h, w), positive.
+    after an implicit step of any length and after an explicit step of at most :math:`1 / \mathrm{rate}`. ``weights``
+    are, for each offset, the w of these pairs, shaped as in ``pixel_pairs``; ``mass`` is mu (h, w), positive.
     """
 
     weights: tuple[tuple[Offset, Tensor], ...]
@@ -58,14 +56,9 @@ def anisotropic(d11: Tensor, d12: Tensor, d22: Tensor, mass: Tensor) -> PixelDif
     :math:`d_{22}`. Differences below zero, possible where one eigenvalue is more than 5.8 times the other, are set to
     zero: a little too much diffusion, where a negative weight would create new extremes.
     """
-    cross = d12.abs()
-    along = {
-        DOWN: (d11 - cross).clamp(min=0),
-        RIGHT: (d22 - cross).clamp(min=0),
-        FALLING: d12.clamp(min=0),
-        RISING: (-d12).clamp(min=0),
-    }
-    return PixelDiffusion(tuple((offset, _harmonic_mean(value, offset)) for offset, value in along.items()), mass)
+    along = {DOWN: d11 - d12.abs(), RIGHT: d22 - d12.abs(), FALLING: d12, RISING: -d12}
+    weights = ((offset, _harmonic_mean(value.clamp(min=0), offset)) for offset, value in along.items())
+    return PixelDiffusion(tuple(weights), mass)
 
 
 def _harmonic_mean(value: Tensor, offset: Offset) -> Tensor:
@@ -78,8 +71,8 @@ def _harmonic_mean(value: Tensor, offset: Offset) -> Tensor:
 class ImageFlow(ABC):
     """A flow of images: the vector field f(t, x) with the metric taken at x. ``freeze`` fixes the metric.
 
-    All channels follow the same diffusion and all contribute to the metric, which aligns their gradients. The rate of
-    the diffusion is at most eight for any image and alpha, so explicit steps need not be short.
+    All channels follow the same diffusion, of a rate of at most eight for any image and alpha, and all contribute to
+    the metric, which aligns their gradients.
     """
 
     surface: Surface
@@ -136,16 +129,62 @@ class Divergence(ImageFlow):
 
 
 class InverseMetric(ImageFlow):
-    r"""The Laplace-Beltrami operator without either area element; conserves every mean.
+    r"""The Laplace-Beltrami operator without area elements; conserves every mean, and removes noise best of the four.
 
     .. math:: \frac{\partial x}{\partial t} = \mathrm{div}(G^{-1} \nabla x)
-
-    The best of the four at removing noise (docs/images.md).
     """
 
     def diffusion(self, metric: Pullback) -> PixelDiffusion:
         det = metric.det
         return anisotropic(metric.g22 / det, -metric.g12 / det, metric.g11 / det, torch.ones_like(det))
+
+
+@dataclass(frozen=True)
+class Stepping(ABC):
+    """How the linear flow of a frozen metric is solved; the metric is frozen for a time ``hold``.
+
+    To evolve an image without freezing its metric, solve the flow itself: ``solve(flow, x, [0, time], scheme)``.
+    """
+
+    hold: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.hold) and self.hold > 0.0):
+            raise ValueError(f"{type(self).__name__} needs a positive `hold`; got {self.hold}.")
+
+    @abstractmethod
+    def scheme(self, field: PixelDiffusion) -> Scheme:
+        """Return the scheme that solves this flow."""
+
+
+class Explicit(Stepping):
+    """Euler steps of the largest length that keeps the image within its extremes: a quarter on the plane."""
+
+    def scheme(self, field: PixelDiffusion) -> Scheme:
+        return Scheme(Euler(), ConstantSteps(1 / max(field.rate, 1 / self.hold)))
+
+
+@dataclass(frozen=True)
+class Implicit(Stepping):
+    """One implicit Euler step for each metric: stable and within the extremes for any length; first order."""
+
+    rtol: float = 1e-4  # of the linear solver
+
+    def scheme(self, field: PixelDiffusion) -> Scheme:
+        return Scheme(SymmetricEuler(field.mass, self.rtol), ConstantSteps(self.hold))
+
+
+def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Tensor:
+    """Return the image (c, h, w) at ``time``, after equal intervals of at most ``stepping.hold``, each with the metric
+    of its start."""
+    if not (math.isfinite(time) and time > 0.0):
+        raise ValueError(f"`time` must be positive; got {time}.")
+    intervals = math.ceil(time / stepping.hold * (1.0 - 1e-9))
+    length = time / intervals
+    for k in range(intervals):
+        field = flow.freeze(x)
+        x = solve(field, x, [k * length, (k + 1) * length], stepping.scheme(field)).ys[-1]
+    return x
 
 
 def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None) -> Tensor:
@@ -156,10 +195,8 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
 
     Weights that depend on the image must be divided by their own sum; the paper's factor :math:`(4 \pi t)^{-d/2}`
     normalises only the first exponential, with the exponent 1 of the plane, eq. (5). At ``alpha`` 0 it is the
-    Gaussian filter of :math:`\sigma = \sqrt{2t}`, its kernel cut off at the border.
-
-    ``radius`` is half the window, in pixels; by default four :math:`\sigma = \sqrt{2t}` of the Gaussian in the plane.
-    ``x`` (c, h, w) -> (c, h, w).
+    Gaussian filter of :math:`\sigma = \sqrt{2t}`, its kernel cut off at the border. ``radius`` is half the window, in
+    pixels, by default four :math:`\sigma`.
     """
     check_image(x)
     if not (time > 0.0 and alpha >= 0.0):

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from beltrami.image.pixels import check_image
+from beltrami.image.surface import check_image
 
 STEEPNESS = 3.0  # alpha times the noise: slopes as large as the noise are steep, those of a third of it are not
 LEAST_NOISE = 1.0 / 510.0  # half a step of 8 bits: no image is less noisy than its rounding
@@ -70,7 +70,7 @@ def ssim(x: Tensor, clean: Tensor) -> float:
 
 
 def _window_mean(x: Tensor) -> Tensor:
-    """Average under the Gaussian window, (c, h, w) -> (c, h - 10, w - 10); shifted sums are faster than convolution."""
+    """Average under the Gaussian window, (c, h, w) -> (c, h - 10, w - 10), by sums, faster than a convolution."""
     k = torch.exp(-0.5 * (torch.arange(-REACH, REACH + 1, dtype=torch.float64) / SIGMA) ** 2)
     weights: list[float] = (k / k.sum()).tolist()
     for dim in (1, 2):

@@ -1,28 +1,44 @@
-"""Executors: run jobs in this process, in processes of this machine, or (``ray_cluster``) on a Ray cluster.
+"""Executors: run jobs in this process, in processes of this machine, or (``ray_cluster``) on a Ray cluster. A remote
+executor sends a copy of its worker to each of its processes."""
 
-Studies and searches use the same ones. A remote executor sends a copy of its worker to each of its processes.
-"""
-
+import os
+import signal
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import AbstractContextManager, ExitStack, closing
-from typing import Any
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any, Protocol
 
-from beltrami.lab.worker import (
-    Died,
-    Finished,
-    JobReport,
-    Message,
-    OnEpoch,
-    Worker,
-    call_worker,
-    data_folders,
-    start_worker,
-)
+from beltrami.errors import in_words
 
-OnReport = Callable[[Any, Any], bool]
-"""Called with a job and a value that it reports; returns whether the job goes on."""
+OnEpoch = Callable[[int], None]  # called with the number of an epoch
+OnReport = Callable[[Any, Any], bool]  # called with a job and a value that it reports; returns whether the job goes on
+FOLDERS = ("BELTRAMI_DATA", "BELTRAMI_CACHE")
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """An intermediate value of a job, which then waits for the decision whether it goes on."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last value of a job; a process whose job was not ``clean`` is replaced, since its device may be broken."""
+
+    value: Any
+    clean: bool = True
+
+
+class Worker(Protocol):
+    """Runs jobs, one at a time. Workers, jobs and values are pickled by remote executors."""
+
+    def run(self, job: Any, on_epoch: OnEpoch) -> Generator[JobReport | Finished, None, None]:
+        """Run a job: any number of reports, then ``Finished``."""
 
 
 class Executor(AbstractContextManager["Executor"]):
@@ -49,11 +65,9 @@ class Executor(AbstractContextManager["Executor"]):
         """Start a job."""
 
     @abstractmethod
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
-        """Wait until a job ends, and return it with its outcome; a job that is stopped ends with its last report.
-
-        Only jobs in this process call ``on_epoch``.
-        """
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | None]:
+        """Wait until a job ends, and return it with its outcome, None if its process died; a job that is stopped ends
+        with its last report. Only jobs in this process call ``on_epoch``."""
 
 
 class Local(Executor):
@@ -72,7 +86,7 @@ class Local(Executor):
     def submit(self, job: Any) -> None:
         self._running.append(job)
 
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | None]:
         job = self._running.pop(0)
         with closing(self.worker.run(job, on_epoch)) as messages:
             for message in messages:
@@ -108,14 +122,14 @@ class RemoteExecutor(Executor):
         """Wait for one of the futures and return it."""
 
     @abstractmethod
-    def result(self, future: Any) -> Message | Died:
-        """Return the result of a future that is done; raise errors of the worker itself."""
+    def result(self, future: Any) -> JobReport | Finished | None:
+        """Return the result of a future that is done, None if the process died; raise errors of the worker itself."""
 
     def submit(self, job: Any) -> None:
         process = self._idle.pop() if self._idle else self.start_process()
         self._running[self.call(process, "start", job)] = process, job
 
-    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | Died]:
+    def wait(self, on_report: OnReport, on_epoch: OnEpoch = lambda number: None) -> tuple[Any, Finished | None]:
         while True:
             future = self.first_done(list(self._running))
             process, job = self._running.pop(future)
@@ -124,18 +138,16 @@ class RemoteExecutor(Executor):
             except BaseException:
                 self.end_process(process)
                 raise
-            if isinstance(message, JobReport):
-                self._idle.append(process)
-                if not on_report(job, message.value):
-                    return job, Finished(message.value)
-                self._idle.remove(process)
-                self._running[self.call(process, "advance")] = process, job
-                continue
-            if isinstance(message, Finished) and message.clean:
-                self._idle.append(process)
-            else:
+            if message is None or (isinstance(message, Finished) and not message.clean):
                 self.end_process(process)
-            return job, message
+                return job, message
+            self._idle.append(process)
+            if isinstance(message, Finished):
+                return job, message
+            if not on_report(job, message.value):
+                return job, Finished(message.value)
+            self._idle.remove(process)
+            self._running[self.call(process, "advance")] = process, job
 
     def __exit__(self, *_: object) -> None:
         self.abandon()
@@ -150,11 +162,9 @@ class RemoteExecutor(Executor):
 
 
 class Processes(RemoteExecutor):
-    """``size`` processes of one thread each on this machine, by loky.
-
-    One graph is seldom enough work for two cores, while two processes of one thread run two jobs in little more than
-    the time of one. A process that dies ends its own job only; when the block is left, no process is alive.
-    """
+    """``size`` processes of one thread each on this machine, by loky: two of them run two jobs in little more than the
+    time of one, since one graph is seldom enough work for two cores. A process that dies ends its own job only; when
+    the block is left, no process is alive."""
 
     def __init__(self, worker: Worker, size: int) -> None:
         super().__init__()
@@ -168,24 +178,73 @@ class Processes(RemoteExecutor):
     def start_process(self) -> Any:
         from joblib.externals.loky import ProcessPoolExecutor
 
-        threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        begin = (self.worker, 1, data_folders())
-        return ProcessPoolExecutor(1, timeout=None, env=threads, initializer=start_worker, initargs=begin)
+        threads, begin = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}, (self.worker, 1, data_folders())
+        return ProcessPoolExecutor(1, timeout=None, env=threads, initializer=_start_worker, initargs=begin)
 
     def end_process(self, process: Any) -> None:
         process.shutdown(wait=True, kill_workers=True)
 
     def call(self, process: Any, method: str, *arguments: Any) -> Any:
-        return process.submit(call_worker, method, *arguments)
+        return process.submit(_call_worker, method, *arguments)
 
     def first_done(self, futures: Sequence[Any]) -> Any:
         return next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
 
-    def result(self, future: Any) -> Message | Died:
+    def result(self, future: Any) -> Any:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         try:
-            message: Message = future.result()
+            return future.result()
         except TerminatedWorkerError:
-            return Died()
-        return message
+            return None
+
+
+def data_folders() -> dict[str, str]:
+    """Return the folders of data and cache, by environment variable, that another process has to use too."""
+    return {name: os.path.abspath(os.environ[name]) for name in FOLDERS if os.environ.get(name)}
+
+
+class WorkerProcess:
+    """A worker in another process, and the job that it has started."""
+
+    def __init__(self, worker: Worker, threads: int, folders: Mapping[str, str]) -> None:
+        import torch
+
+        os.environ.update(folders)
+        torch.set_num_threads(threads)
+        self._worker = worker
+        self._messages: Iterator[JobReport | Finished] = iter(())
+
+    def start(self, job: Any) -> JobReport | Finished:
+        """Run a job until its first message; a job that was stopped before it is dropped."""
+        self._messages = iter(())
+        self._messages = self._worker.run(job, lambda number: None)
+        return self.advance()
+
+    def advance(self) -> JobReport | Finished:
+        """Run the job until its next message."""
+        try:
+            return next(self._messages)
+        except Exception as error:  # not every exception can be pickled
+            raise RuntimeError(f"a worker failed: {in_words(error)}") from None
+
+
+_process: WorkerProcess | None = None  # of a process that `Processes` started
+
+
+def _start_worker(worker: Worker, threads: int, folders: Mapping[str, str]) -> None:
+    global _process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is interrupted kills its workers
+    Thread(target=_exit_after, args=(os.getppid(),), daemon=True).start()
+    _process = WorkerProcess(worker, threads, folders)
+
+
+def _call_worker(method: str, *arguments: Any) -> Any:
+    return getattr(_process, method)(*arguments)
+
+
+def _exit_after(parent: int) -> None:
+    """End this process when its parent has ended: loky's own processes would wait for ever."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
-from beltrami.lab.executor import RemoteExecutor
-from beltrami.lab.worker import Died, Message, Worker, WorkerProcess, data_folders
+from beltrami.lab.executor import RemoteExecutor, Worker, WorkerProcess, data_folders
 
 LOCAL = "local"
 """The address of a Ray cluster that is started on this machine and ends with the block."""
@@ -35,36 +34,20 @@ class Resources:
     gpus: float  # GPUs of a job; 0.25 puts four jobs on each GPU
 
     def __post_init__(self) -> None:
-        if self.device not in ("cpu", "cuda"):
-            raise ValueError(
-                f"`--device` of a {self.unit} is cpu or cuda, and Ray chooses which GPU; got {self.device!r}."
-            )
-        if self.cpus <= 0 or self.gpus < 0:
-            raise ValueError(
-                f"a {self.unit} needs `--cpus-per-{self.unit}` above 0 and `--gpus-per-{self.unit}` of at least 0; got "
-                f"{self.cpus:g}, {self.gpus:g}."
-            )
-        if (self.device == "cuda") != (self.gpus > 0):
-            raise ValueError(
-                f"`--gpus-per-{self.unit} {self.gpus:g}` and `--device {self.device}` contradict each other: change "
-                "one."
-            )
-
-    @staticmethod
-    def requested(unit: str, *, device: str, cpus: float | None, gpus: float | None) -> "Resources":
-        """Return the resources of a job: by default one core, and one GPU if the device is ``cuda``."""
-        return Resources(unit, device, 1.0 if cpus is None else cpus, float(device == "cuda") if gpus is None else gpus)
-
-    @property
-    def threads(self) -> int:
-        return max(1, int(self.cpus))
+        unit, device, cpus, gpus = self.unit, self.device, self.cpus, self.gpus
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"`--device` of a {unit} is cpu or cuda, and Ray chooses which GPU; got {device!r}.")
+        if cpus <= 0 or gpus < 0:
+            least = f"`--cpus-per-{unit}` above 0 and `--gpus-per-{unit}` of at least 0"
+            raise ValueError(f"a {unit} needs {least}; got {cpus:g}, {gpus:g}.")
+        if (device == "cuda") != (gpus > 0):
+            raise ValueError(f"`--gpus-per-{unit} {gpus:g}` and `--device {device}` contradict each other: change one.")
 
     def jobs_on(self, machine: Mapping[str, float]) -> int:
         """Return how many jobs a machine can run at once; a fraction of a GPU is a fraction of a single one."""
-        by_cpu = math.floor(machine.get("CPU", 0) / self.cpus + ROUNDING)
+        by_cpu, gpus = math.floor(machine.get("CPU", 0) / self.cpus + ROUNDING), machine.get("GPU", 0)
         if self.gpus == 0:
             return by_cpu
-        gpus = machine.get("GPU", 0)
         if self.gpus < 1:
             return min(by_cpu, int(gpus) * math.floor(1 / self.gpus + ROUNDING))
         return min(by_cpu, math.floor(gpus / self.gpus + ROUNDING))
@@ -82,11 +65,9 @@ class Resources:
 class Ray(RemoteExecutor):
     """As many jobs at once as the machines of a Ray cluster have room for. Creating it imports Ray.
 
-    A job whose machine is lost has died; machines that join the cluster are used. When the block is left, the cluster's
-    processes and files on this machine are gone, and jobs on other machines are abandoned.
-
-    ``resources`` are those of each job; ``address`` is that of an existing cluster, such as ``auto``, or ``LOCAL``.
-    Every machine of a cluster needs the library and the data in the same folders as here.
+    Machines that join the cluster are used. When the block is left, the cluster's processes and files on this machine
+    are gone, and jobs on other machines are abandoned. ``resources`` are those of each job; ``address`` is that of an
+    existing cluster, such as ``auto``, or ``LOCAL``. Every machine needs the library and the data in the same folders.
     """
 
     def __init__(self, worker: Worker, resources: Resources, *, address: str = LOCAL) -> None:
@@ -116,7 +97,7 @@ class Ray(RemoteExecutor):
     def start_process(self) -> Any:
         options = {"num_cpus": self.resources.cpus, "num_gpus": self.resources.gpus}
         actor = self._ray.remote(WorkerProcess).options(**options, max_restarts=0, max_task_retries=0)
-        return actor.remote(self.worker, self.resources.threads, data_folders())
+        return actor.remote(self.worker, max(1, int(self.resources.cpus)), data_folders())
 
     def end_process(self, process: Any) -> None:
         self._ray.kill(process)
@@ -130,46 +111,38 @@ class Ray(RemoteExecutor):
         (future,), _ = self._ray.wait(futures, num_returns=1)
         return future
 
-    def result(self, future: Any) -> Message | Died:
+    def result(self, future: Any) -> Any:
         from ray.exceptions import RayActorError, RayError, RayTaskError
 
         try:
-            message: Message = self._ray.get(future)
+            return self._ray.get(future)
         except RayTaskError as error:  # of the worker, not of its process
             raise error.cause from None
-        except RayActorError as error:
-            if error.actor_init_failed:
+        except RayError as error:
+            if isinstance(error, RayActorError) and error.actor_init_failed:
                 why = str(error).strip().splitlines()[-1]
                 raise DataError(
                     f"a machine of the cluster cannot run jobs ({why}): install the same library there."
                 ) from error
-            return Died()
-        except RayError:
-            return Died()
-        return message
+            return None
 
     def _machines(self) -> list[Mapping[str, float]]:
         """Return the resources of each machine, reserved or not."""
         return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
     def _connect(self, folder: str) -> None:
-        common: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if self.address == LOCAL:
             own = {"include_dashboard": False, "object_store_memory": STORE, "_temp_dir": os.path.join(folder, "ray")}
-            self._ray.init(address=LOCAL, **own, **common)
+            self._ray.init(address=LOCAL, **own, **quiet)
             return
         try:
-            _check_port(self.address)
-            self._ray.init(address=self.address, **common)
+            host, colon, port = self.address.rpartition(":")
+            if colon and port.isdecimal() and "/" not in host:  # fails at once; Ray itself would take minutes
+                socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT).close()
+            self._ray.init(address=self.address, **quiet)
         except (OSError, RuntimeError, ValueError) as error:
             raise DataError(
                 f"no Ray cluster answers at {self.address!r} ({in_words(error)[:200]}): check `--address`, and "
                 "RAY_AUTH_TOKEN where the cluster asks for one, or leave it out to run on this machine."
             ) from error
-
-
-def _check_port(address: str) -> None:
-    """Fail at once if nothing listens at an address; Ray itself would take minutes."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT).close()

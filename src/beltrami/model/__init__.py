@@ -2,9 +2,7 @@
 
 from beltrami.model.blend import BLEND
 from beltrami.model.classifier import Classifier, Inputs, Output
-from beltrami.model.coder import Decoder, Encoder
-from beltrami.model.dropout import Dropout
-from beltrami.model.evolution import Evolution, Segment, Trajectory
+from beltrami.model.coder import Decoder, Dropout, Encoder
+from beltrami.model.evolution import Evolution, Trajectory
 
-__all__ = ["BLEND", "Classifier", "Inputs", "Output", "Encoder", "Decoder", "Dropout"]
-__all__ += ["Evolution", "Trajectory", "Segment"]
+__all__ = ["BLEND", "Classifier", "Inputs", "Output", "Encoder", "Decoder", "Dropout", "Evolution", "Trajectory"]

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from beltrami.flow import Cost
 from beltrami.model.classifier import Classifier, Inputs, Output
-from beltrami.model.coder import Decoder, Encoder
-from beltrami.model.dropout import Dropout
+from beltrami.model.coder import Decoder, Dropout, Encoder
 from beltrami.model.evolution import Evolution
 
 
@@ -18,16 +17,9 @@ class BLEND(Classifier):
     .. math:: z(0) = (\phi(u_{in}), \psi(x_{in})), \quad z(T) = z(0) + \int_0^T \frac{\partial z}{\partial t} dt,
         \quad y = \xi(z(T))
 
-    Args:
-        psi: feature encoder.
-        evolution: the flow, its stencil and its scheme.
-        xi: decoder.
-        phi: position encoder; None for a flow of features alone.
-        batch_norm: normalise each channel of z(0) over the nodes.
-        node_dropout: share of nodes whose features are set to zero in training, the others scaled up, so that these
-            nodes are predicted from their neighbours.
-
-    Shapes: as for :class:`Classifier`.
+    Without ``phi`` it is a flow of features alone. ``batch_norm`` normalises each channel of z(0) over the nodes.
+    ``node_dropout`` is the share of nodes whose features are set to zero in training, the others scaled up, so that
+    these nodes are predicted from their neighbours.
     """
 
     def __init__(
@@ -49,8 +41,8 @@ class BLEND(Classifier):
 
     @property
     def synchronises(self) -> bool:
-        rewires = self.rewires or self.evolution.remesh is not None
-        return self.evolution.scheme.synchronises or rewires or bool(self.costs)
+        remeshes = self.evolution.remesh is not None
+        return self.evolution.scheme.synchronises or self.rewires or remeshes or bool(self.costs)
 
     @property
     def rewires(self) -> bool:

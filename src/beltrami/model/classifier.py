@@ -40,12 +40,9 @@ class Output:
 class Classifier(nn.Module, ABC):
     """A model that maps the features of all nodes, a graph and positions to class scores of every node.
 
-    ``features`` and ``positions`` are the widths of its inputs, 0 for a model without positions; ``time`` is the
-    terminal time T, 0 for a model without time.
-
-    Shapes:
-        ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``x`` and ``pos`` may be
-        sparse. In a loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
+    ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``positions`` is 0 for a model
+    without them; ``time`` is the terminal time T, 0 for a model without time. ``x`` and ``pos`` may be sparse. In a
+    loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
     """
 
     features: int

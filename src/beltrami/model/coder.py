@@ -1,27 +1,25 @@
-"""Encoders phi and psi, from inputs to the flow's coordinates, and the decoder xi, from z(T) to class scores."""
+"""Encoders phi and psi, from inputs to the flow's coordinates, the decoder xi, from z(T) to scores, and dropout."""
 
+import math
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from beltrami.graph import SparseMatrix
-from beltrami.model.dropout import Dropout
+from beltrami.graph.ops.dispatch import has_kernel
 
 Matrix: TypeAlias = Tensor | SparseMatrix
 """Values at the nodes (n, channels), dense or sparse."""
 
+FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a low-bias 32-bit hash, as signed integers
+
 
 class Encoder(nn.Module):
-    """phi or psi: dropout, then a linear map, or two with a hidden layer. Sparse inputs stay sparse.
+    """phi or psi: dropout, then a linear map, or two with a ``hidden`` layer with ReLU, of this width.
 
-    Args:
-        dropout: share of the entries of the input, and of the hidden layer, dropped in training.
-        hidden: width of a hidden layer with ReLU; None for no hidden layer.
-        bias: whether the first linear map has a bias.
-
-    Shapes:
-        (n, channels), dense or :class:`SparseMatrix` -> (n, out_channels).
+    ``dropout`` applies to the input and the hidden layer, ``bias`` to the first map. (n, channels), dense or
+    :class:`SparseMatrix` -> (n, out_channels).
     """
 
     def __init__(
@@ -56,3 +54,54 @@ class Decoder(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         logits: Tensor = self.linear(self.dropout(torch.relu(z)))
         return logits
+
+
+class Dropout(nn.Module):
+    """Set entries, or whole rows if ``rows``, to zero with probability ``p`` in training, and scale up the others.
+
+    A mask is a hash of the module's seed, drawn at construction, and of its number of calls: it does not depend on the
+    device or on other random numbers. Models trained together (``torch.func.vmap`` over stacked seeds) or in a CUDA
+    graph thus drop the same entries as one model trained alone without a graph.
+    """
+
+    seed: Tensor
+    calls: Tensor
+
+    def __init__(self, p: float = 0.0, *, rows: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"`dropout` must be at least 0 and below 1; got {p}.")
+        self.p, self.rows = p, rows
+        self.register_buffer("seed", torch.randint(-(2**31), 2**31, (), dtype=torch.int32), persistent=False)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int32), persistent=False)
+        self._indices: tuple[tuple[int, ...], Tensor] | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0:
+            return x
+        self.calls.add_(1)
+        threshold = round((self.p - 0.5) * 2**32)  # a share p of the signed 32-bit integers lies below it
+        if has_kernel(x):
+            from beltrami.model.masking import masked
+
+            width = math.prod(x.shape[1:]) if self.rows else 1
+            return masked(x, self.seed, self.calls, threshold=threshold, scale=1 / (1 - self.p), width=width)
+        shape = (x.shape[0], *(1 for _ in x.shape[1:])) if self.rows else tuple(x.shape)
+        kept = hash32(self._hashed_indices(shape, x.device) ^ hash32(self.seed ^ hash32(self.calls)))
+        return x * ((kept >= threshold).to(x.dtype) * (1 / (1 - self.p)))
+
+    def _hashed_indices(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
+        if self._indices is None or self._indices[0] != shape or self._indices[1].device != device:
+            count = math.prod(shape)
+            self._indices = (shape, hash32(torch.arange(count, dtype=torch.int32, device=device)).reshape(shape))
+        return self._indices[1]
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}" + (", rows=True" if self.rows else "")
+
+
+def hash32(x: Tensor) -> Tensor:
+    """Return a bijective hash of 32-bit integers in which every output bit depends on all input bits."""
+    x = (x ^ ((x >> 16) & 0xFFFF)) * FIRST
+    x = (x ^ ((x >> 15) & 0x1FFFF)) * SECOND
+    return x ^ ((x >> 16) & 0xFFFF)

@@ -16,22 +16,13 @@ ROUND_OFF = 1e-9  # relative: a shorter last segment is merged into the one befo
 
 
 @dataclass(frozen=True)
-class Segment:
-    """The time from ``t0`` to ``t1`` on one graph, ``edges``."""
-
-    t0: float
-    t1: float
-    edges: Edges
-
-
-@dataclass(frozen=True)
 class Trajectory:
     """The states at the requested times (len(ts), n, d), the running cost (zero without any), and for each segment its
     graph and the statistics of its solve."""
 
     ys: Tensor
     cost: Tensor
-    segments: tuple[Segment, ...]
+    meshes: tuple[Edges, ...]
     solves: tuple[Stats, ...]
 
     @property
@@ -47,16 +38,8 @@ class Evolution(nn.Module):
     stencil is applied again and the flow continues on the new edges. With explicit Euler steps of that length this is
     eq. (9). Gradients flow through every segment; the choice of edges has none.
 
-    Args:
-        flow: the equation.
-        scheme: its time stepping.
-        time: terminal time T.
-        stencil: its graph, from the state and the input graph; the input graph by default.
-        remesh: time between two applications of the stencil; None to apply it at z(0) only.
-        costs: regularisers integrated along the path in training.
-
-    Shapes:
-        ``z`` (n, d) -> (n, d).
+    ``time`` is T; ``stencil`` makes the graph from the state and the input graph, by default the latter; without
+    ``remesh`` it is applied at z(0) only; ``costs`` are regularisers integrated along the path in training.
     """
 
     def __init__(
@@ -96,7 +79,7 @@ class Evolution(nn.Module):
 
     def _run(self, z: Tensor, edges: Edges, ts: tuple[float, ...], costs: Sequence[Cost]) -> Trajectory:
         start, scheme, cost = z, self.scheme, z.new_zeros(())
-        ys, segments, solves = [z[None]], [], []
+        ys, meshes, solves = [z[None]], [], []
         for t0, t1 in self._intervals(ts):
             mesh = self.stencil(z, edges)
             f, times = self.flow.bind(z, mesh, start=start), (t0, *(t for t in ts if t0 < t < t1), t1)
@@ -110,11 +93,11 @@ class Evolution(nn.Module):
                 along = solution.ys
             z = along[-1]
             ys.append(along[1:] if t1 in ts else along[1:-1])
-            segments.append(Segment(t0, t1, mesh))
+            meshes.append(mesh)
             solves.append(solution.stats)
             scheme = scheme.resume(solution.stats)
-        states = along if len(segments) == 1 else torch.cat(ys)  # without a copy where one segment has them all
-        return Trajectory(states, cost, tuple(segments), tuple(solves))
+        states = along if len(meshes) == 1 else torch.cat(ys)  # without a copy where one segment has them all
+        return Trajectory(states, cost, tuple(meshes), tuple(solves))
 
     def _intervals(self, ts: tuple[float, ...]) -> Iterator[tuple[float, float]]:
         """Yield the segments from the first to the last of ``ts``, each ``remesh`` long except perhaps the last."""

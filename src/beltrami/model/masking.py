@@ -1,4 +1,4 @@
-"""Triton kernel for the dropout of ``beltrami.model.dropout``: one launch in place of thirty operations.
+"""Triton kernel for the dropout of ``beltrami.model.coder``: one launch in place of thirty operations.
 
 The mask is the same, bit for bit. It is computed in the forward and again in the backward pass, and never stored.
 """
@@ -26,10 +26,8 @@ def _hash32(x):
 
 @triton.jit(do_not_specialize=["each", "count", "width", "threshold"])
 def _mask(x, seed, calls, out, each, count, width, threshold, scale, rest, SHARED: tl.constexpr, B: tl.constexpr):
-    """Mask consecutive models of ``each`` entries, ``count`` entries in all; SHARED: all models read the same ``x``.
-
-    Arguments are in single precision: the factor is ``scale`` + ``rest``.
-    """
+    """Mask consecutive models of ``each`` entries, ``count`` in all, times ``scale`` + ``rest``, both in single
+    precision; SHARED: all models read the same ``x``."""
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     inside = at < count
     model, within = at // each, at % each
@@ -49,10 +47,7 @@ def masked(x: Tensor, seed: Tensor, calls: Tensor, *, threshold: int, scale: flo
 
 
 class _Masked(Function):
-    """The masks of stacked models: ``x`` (models, ...), or (1, ...) if shared -> (models, ...).
-
-    It is linear in ``x``, so its derivative is the same mask.
-    """
+    """The masks of stacked models, linear in ``x``: (models, ...), or (1, ...) if shared -> (models, ...)."""
 
     @staticmethod
     def forward(x: Tensor, seed: Tensor, calls: Tensor, threshold: int, scale: float, width: int) -> Tensor:

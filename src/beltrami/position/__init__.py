@@ -2,10 +2,9 @@
 
 from beltrami.position.base import Encoding, Progress
 from beltrami.position.deepwalk import DeepWalk
-from beltrami.position.diffusion_kernel import PPR, Heat
 from beltrami.position.embedding import Hyperbolic
-from beltrami.position.spectral import LaplacianEigenvectors
-from beltrami.position.walk import ReturnProbabilities, Walker
+from beltrami.position.spectral import PPR, Heat, LaplacianEigenvectors
+from beltrami.position.walk import ReturnProbabilities
 
-__all__ = ["Encoding", "Progress", "Walker"]
+__all__ = ["Encoding", "Progress"]
 __all__ += ["PPR", "Heat", "LaplacianEigenvectors", "ReturnProbabilities", "DeepWalk", "Hyperbolic"]

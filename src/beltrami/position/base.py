@@ -34,11 +34,8 @@ class Encoding(ABC):
     def describe(self) -> dict[str, Plain]:
         """Return the method, version and parameters in plain values; equal descriptions mean equal positions."""
         public = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "progress"}
-        return {
-            "method": _class_name(self),
-            "version": self.version,
-            "parameters": {name: _plain(value, name=name) for name, value in sorted(public.items())},
-        }
+        parameters = {name: _plain(value, name=name) for name, value in sorted(public.items())}
+        return {"method": _class_name(self), "version": self.version, "parameters": parameters}
 
 
 def reporter(progress: Progress | None, task: str, total: int) -> Callable[[int], None]:
@@ -85,10 +82,8 @@ def _plain(value: object, *, name: str) -> Plain:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: _plain(getattr(value, field.name), name=name) for field in fields(value)}
         return {"class": _class_name(value), "fields": parts}
-    raise ValueError(
-        f"the parameters of an encoding must be numbers, strings, dataclasses or encodings; "
-        f"`{name}` is a {type(value).__name__}."
-    )
+    kinds = "numbers, strings, dataclasses or encodings"
+    raise ValueError(f"the parameters of an encoding must be {kinds}; `{name}` is a {type(value).__name__}.")
 
 
 def _class_name(value: object) -> str:

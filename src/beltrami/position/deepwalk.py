@@ -1,5 +1,6 @@
-"""DeepWalk and node2vec: positions learned by skip-gram on random walks."""
+"""DeepWalk: positions learned by skip-gram on random walks, which link prediction chooses the length of."""
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 
 import torch
@@ -9,7 +10,6 @@ from beltrami.graph import Edges, collect
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops import dispatch
 from beltrami.position.base import Encoding, Progress, check_counts, check_positive, generator_on, reporter
-from beltrami.position.link_prediction import held_out, link_auc
 from beltrami.position.walk import Walker
 
 WALK_LENGTHS = (40, 60, 80, 100, 120)  # candidates of ``tuned``
@@ -27,19 +27,14 @@ class DeepWalk(Encoding):
 
     Every node starts ``walks_per_node`` new walks in an epoch. Nodes of one window attract each other, and are repelled
     by noise nodes drawn with probability proportional to :math:`d_i^{3/4}` (objective: :class:`SkipGram`). Dense and
-    low-dimensional, for graphs too large to learn from the rows of :class:`PPR`. p = q = 1 is DeepWalk, as in the
-    paper; other values are node2vec (:class:`Walker`). The position of a node without edges is the origin.
+    low-dimensional, for graphs too large to learn from the rows of :class:`PPR`. The position of a node without edges
+    is the origin.
 
-    Args:
-        context: number of nodes in a window: pairs are at most ``context - 1`` steps apart.
-        p, q: return and in-out parameter of the walks.
-        negatives: noise pairs for each pair of a window.
-        rate: initial learning rate; it decreases linearly to zero.
-        tuned: choose the walk length from 40, 60, 80, 100, 120 by link prediction on a tenth of the edges held out,
-            as the paper does, then train on the whole graph; ``walk_length`` is ignored.
-
-    Shapes:
-        -> (n, channels). The same generator gives the same positions on the same kind of device.
+    ``context`` is the number of nodes in a window: pairs are at most ``context - 1`` steps apart. ``negatives`` is the
+    number of noise pairs for each pair of a window. The learning ``rate`` decreases linearly to zero. ``tuned`` chooses
+    the walk length from 40, 60, 80, 100, 120 by link prediction on a tenth of the edges held out, as the paper does,
+    then trains on the whole graph; ``walk_length`` is ignored. -> (n, channels), the same for the same generator and
+    kind of device.
     """
 
     channels: int
@@ -47,8 +42,6 @@ class DeepWalk(Encoding):
     walk_length: int = 80
     context: int = 20
     walks_per_node: int = 16
-    p: float = 1.0
-    q: float = 1.0
     negatives: int = 1
     epochs: int = 1
     rate: float = 0.1
@@ -57,7 +50,7 @@ class DeepWalk(Encoding):
 
     def __post_init__(self) -> None:
         check_counts(self, "channels", "walks_per_node", "negatives", "epochs")
-        check_positive(self, "rate", "p", "q")
+        check_positive(self, "rate")
         shortest = min(WALK_LENGTHS) if self.tuned else self.walk_length
         if not 2 <= self.context <= shortest:
             raise ValueError(f"DeepWalk needs `context` from 2 to the walk length, {shortest}; got {self.context}.")
@@ -80,7 +73,7 @@ class DeepWalk(Encoding):
         degree = _degree(edges)
         if not edges.num_edges:
             return degree.new_zeros(edges.num_nodes, self.channels)
-        walker, noise = Walker(edges, p=self.p, q=self.q), degree**NOISE_POWER
+        walker, noise = Walker(edges), degree**NOISE_POWER
         skipgram = SkipGram(noise, self.channels, context=self.context, negatives=self.negatives, generator=generator)
         starts = edges.out_degree().nonzero()[:, 0].repeat(self.walks_per_node)
         total, learned = self.epochs * len(starts), 0
@@ -111,8 +104,7 @@ class SkipGram:
         self, noise: Tensor, channels: int, *, context: int, negatives: int, generator: torch.Generator
     ) -> None:
         self.context, self.negatives = context, negatives
-        shape = (len(noise), channels)
-        self.u = torch.randn(shape, generator=generator, device=noise.device) / channels**0.5
+        self.u = torch.randn(len(noise), channels, generator=generator, device=noise.device) / channels**0.5
         self._squares = torch.zeros(len(noise), 1, device=noise.device)
         self._cumulative = noise.double().cpu().cumsum(0).to(noise.device)  # the CPU has a fixed order of summation
 
@@ -144,11 +136,49 @@ class SkipGram:
         return torch.searchsorted(self._cumulative, uniform * self._cumulative[-1], right=True).clamp(max=last)
 
 
-def _sum_by(nodes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distinct nodes and the sum of the values at each, (k,), (k, d) -> (r,), (r, d).
+def held_out(edges: Edges, *, share: float, generator: torch.Generator) -> tuple[Edges, Tensor, Tensor]:
+    """Hold out a share of the undirected edges, both directions of each, and draw as many pairs that are no edges.
 
-    Row sums have a fixed order of summation on every device; ``index_add`` does not.
+    Non-edges are pairs of two nodes that the whole graph joins in neither direction, drawn uniformly, none twice.
+    Self-loops are never held out. Return the training graph, the held-out edges (2, k) and the non-edges (2, k).
     """
+    if not 0 < share < 1:
+        raise ValueError(f"`share` must lie between 0 and 1; got {share}.")
+    n = edges.num_nodes
+    key = torch.minimum(edges.i, edges.j) * n + torch.maximum(edges.i, edges.j)  # the same for both directions
+    pairs = key[edges.i != edges.j].unique()
+    count, free = round(share * len(pairs)), n * (n - 1) // 2 - len(pairs)
+    if not 0 < count <= free:
+        raise ValueError(
+            f"`share` {share} holds out {count} of {len(pairs)} edges: there must be at least one, and at most as many "
+            f"as the {free} pairs that are no edges."
+        )
+    order = torch.randperm(len(pairs), generator=generator, device=generator.device).to(edges.device)
+    positive = pairs[order[:count]]
+    negative = _non_edges(pairs, num_nodes=n, count=count, generator=generator)
+    kept = ~torch.isin(key, positive)
+    weight = None if edges.weight is None else edges.weight[kept]
+    training = Edges.build(edges.edge_index[:, kept], num_nodes=n, weight=weight)
+    return training, torch.stack((positive // n, positive % n)), torch.stack((negative // n, negative % n))
+
+
+def link_auc(score: Callable[[Tensor, Tensor], Tensor], positive: Tensor, negative: Tensor) -> float:
+    """Return the area under the ROC curve: the probability that an edge scores above a non-edge, a tie counting half.
+
+    ``score`` maps pairs of nodes (k,), (k,) -> (k,); ``positive`` (2, k) are edges, ``negative`` (2, l) are not.
+    """
+    if not (positive.shape[1] and negative.shape[1]):
+        raise ValueError(f"`positive` and `negative` need a pair each; got {len(positive.T)} and {len(negative.T)}.")
+    of_edges, others = score(positive[0], positive[1]), score(negative[0], negative[1]).sort().values
+    if not bool(torch.isfinite(of_edges).all() & torch.isfinite(others).all()):
+        raise ValueError("`score` must be finite on every pair; it returned NaN or infinity.")
+    below, not_above = torch.searchsorted(others, of_edges), torch.searchsorted(others, of_edges, right=True)
+    return float((below + not_above).double().mean() / (2 * len(others)))
+
+
+def _sum_by(nodes: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distinct nodes and the sum of the values at each, in a fixed order on every device, unlike
+    ``index_add``; (k,), (k, d) -> (r,), (r, d)."""
     ordered, order = nodes.sort(stable=True)
     rows, counts = ordered.unique_consecutive(return_counts=True)
     ptr = torch.cat((counts.new_zeros(1), counts.cumsum(0))).int()
@@ -160,3 +190,15 @@ def _degree(edges: Edges) -> Tensor:
     w = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight.float()
     both: Tensor = collect(w[:, None], edges) + collect(w[:, None], edges, senders=True)
     return both[:, 0]
+
+
+def _non_edges(pairs: Tensor, *, num_nodes: int, count: int, generator: torch.Generator) -> Tensor:
+    """Return the keys of ``count`` pairs i < j that are not in ``pairs``, by rejection sampling."""
+    found = pairs[:0]
+    while len(found) < count:
+        shape = (2, 4 * count)
+        i, j = torch.randint(num_nodes, shape, generator=generator, device=generator.device).to(pairs.device)
+        drawn = (i * num_nodes + j)[i < j]
+        found = torch.cat((found, drawn[~torch.isin(drawn, pairs)])).unique()
+    order = torch.randperm(len(found), generator=generator, device=generator.device).to(pairs.device)
+    return found[order[:count]]

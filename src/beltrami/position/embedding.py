@@ -23,24 +23,15 @@ class Hyperbolic(Encoding):
     .. math:: \min_u \sum_{j \to i} -\log
         \frac{e^{-d(u_i, u_j)^2}}{e^{-d(u_i, u_j)^2} + \sum_{k \in N(i, j)} e^{-d(u_i, u_k)^2}}
 
-    as in stochastic neighbour embedding, with N(i, j) drawn uniformly from the nodes that are not neighbours of i, by
-    Riemannian gradient descent, :math:`u \leftarrow \exp_u(-\eta\, \mathrm{grad})`, in mini-batches of edges. Squared
-    distances move a misplaced branch as a whole, which plain distances do not. Training starts from noise smoothed by a
-    lazy random walk, an approximation of the Laplacian's slow modes.
+    as in stochastic neighbour embedding, with ``negatives`` nodes N(i, j) drawn uniformly from those that are not
+    neighbours of i, by Riemannian gradient descent, :math:`u \leftarrow \exp_u(-\eta\, \mathrm{grad})`, in batches of
+    ``batch`` edges. The rate :math:`\eta` decreases to zero from ``rate``, and is a tenth of that for ``burn_in``
+    epochs. Squared distances move a misplaced branch as a whole, which plain distances do not. Training starts from
+    noise smoothed by a lazy random walk, an approximation of the Laplacian's slow modes.
 
     Hubs lie near the origin: volume grows exponentially with the radius, as the nodes of a tree do with its depth, so
-    that few dimensions suffice. Compare positions by ``metric.distance``; they are useful as plain coordinates too.
-    The defaults are for citation graphs; to reconstruct a tree, use more epochs, more negatives and a larger rate.
-
-    Args:
-        negatives: sampled non-neighbours for each edge.
-        rate: initial learning rate :math:`\eta`; it decreases to zero.
-        burn_in: number of first epochs at a tenth of the rate.
-        batch: edges in a step.
-        metric: metric of the space; another one than that of the Poincaré ball serves comparisons.
-
-    Shapes:
-        -> (n, channels). Deterministic on a CPU; on a GPU the order of summation varies.
+    that few dimensions suffice. The defaults are for citation graphs; to reconstruct a tree, use more epochs, more
+    negatives and a larger rate. Another ``metric`` serves comparisons. -> (n, channels), deterministic on a CPU.
     """
 
     channels: int

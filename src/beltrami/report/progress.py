@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from beltrami.lab.study import Record
+from beltrami.lab.study.record import Record
 from beltrami.train import Epoch
 
 
@@ -34,62 +34,37 @@ class Display:
 @contextmanager
 def display(title: str | None = None) -> Iterator[Display]:
     """Open a display on the standard error; the bars disappear at the end. A title has a bar without a count."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[state]}", markup=False),
-        TimeElapsedColumn(),
-    )
+    name, state = TextColumn("[bold]{task.description}"), TextColumn("{task.fields[state]}", markup=False)
+    columns = (SpinnerColumn(), name, BarColumn(bar_width=24), state, TimeElapsedColumn())
     console = Console(stderr=True, highlight=False)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        shown = Display(bars)
         if title is not None:
             bars.add_task(title, total=None, state="")
-        yield shown
+        yield Display(bars)
 
 
-@contextmanager
-def training(epochs: int, *, title: str) -> Iterator[Callable[[Epoch], None]]:
-    """Show the loss, the validation accuracy and the evaluations of f after each epoch."""
-    with display() as shown:
+def epoch_callback(shown: Display, epochs: int, *, title: str) -> Callable[[Epoch], None]:
+    """Return a callback that shows the loss, the validation accuracy and the evaluations of f after each epoch."""
 
-        def show(epoch: Epoch) -> None:
-            (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
-            state = (
-                f" loss {loss:.3f}  val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} "
-                f"at t = {best.time:.2f}  f {epoch.evaluations}"
-            )
-            shown.update(title, epoch.number, epochs, state)
+    def show(epoch: Epoch) -> None:
+        (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
+        accuracies = f"val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} at t = {best.time:.2f}"
+        shown.update(title, epoch.number, epochs, f" loss {loss:.3f}  {accuracies}  f {epoch.evaluations}")
 
-        yield show
-
-
-@contextmanager
-def counting(total: int, *, title: str, describe: Callable[[Record], str]) -> Iterator["RunCounter"]:
-    """Count the runs of a study, or the trials of a search, as they end; ``describe`` says what a record holds."""
-    with display() as shown:
-        yield RunCounter(shown, total, title, describe)
+    return show
 
 
 class RunCounter:
-    """The progress of a study or a search: runs that have ended, the state of the others, and the time left."""
+    """The progress of a study or a search: runs that have ended, as ``describe`` says, and the time left."""
 
-    def __init__(
-        self,
-        display: Display,
-        total: int,
-        title: str,
-        describe: Callable[[Record], str],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.display, self.total, self.title, self.describe, self.clock = display, total, title, describe, clock
-        self.done, self.state, self.left, self.start = 0, "", "", clock()
+    def __init__(self, display: Display, total: int, title: str, describe: Callable[[Record], str]) -> None:
+        self.display, self.total, self.title, self.describe = display, total, title, describe
+        self.done, self.state, self.left, self.start = 0, "", "", time.monotonic()
 
     def status(self, text: str) -> None:
         """Show what is running."""
         self.state = text
-        self._show()
+        self.display.update(self.title, self.done, self.total, f"{text}  {self.left}")
 
     def note(self, text: str) -> None:
         """Print a message."""
@@ -98,17 +73,14 @@ class RunCounter:
     def end(self, record: Record) -> None:
         """Count a run that has ended; on a terminal only errors are printed."""
         self.done += 1
-        taken = self.clock() - self.start
+        taken = time.monotonic() - self.start
         left = taken / self.done * (self.total - self.done)  # if the others take as long as those that have ended
         self.left = f"about {_duration(left)} left" if self.done < self.total else f"in {_duration(taken)}"
         if not self.display.live:
             self.display.message(f"{self.done}/{self.total} {self.describe(record)} ({self.left})")
         elif record.error is not None:
             self.display.message(self.describe(record), style="yellow")
-        self._show()
-
-    def _show(self) -> None:
-        self.display.update(self.title, self.done, self.total, f"{self.state}  {self.left}")
+        self.status(self.state)
 
 
 def _duration(seconds: float) -> str:

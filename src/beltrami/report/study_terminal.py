@@ -1,6 +1,7 @@
 """Studies and searches in a terminal, and the texts that the page shares."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import truediv
 from pathlib import Path
 
 from rich.console import Console
@@ -8,19 +9,21 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from beltrami.config import RunConfig
-from beltrami.lab.study import Cell, Comparison, Record, Sample, Study, Table, latest, ratio
-from beltrami.lab.tune import Search, ranking
+from beltrami.lab.study.planning import Comparison, Study
+from beltrami.lab.study.record import Record, latest
+from beltrami.lab.study.summary import Cell, Sample, Table
+from beltrami.lab.tune.search import Search, ranking
 from beltrami.lab.tune.search_space import value_of
 
 CELL, GAP = 27, 3  # characters of a column, and between two
 NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"
 SHOWN = 5  # of the best trials
+Texts = Mapping[str, Mapping[str, Sequence[str]]]
+"""The lines of each cell of a table, by row and dataset."""
 
 
-def cell_texts(cell: Cell | None, digits: int) -> list[str]:
+def cell_texts(cell: Cell, digits: int) -> list[str]:
     """Return the lines of a cell: mean and standard deviation; interval and counts; the paper's figure."""
-    if cell is None:
-        return []
     sample = cell.sample
     mean = "-" if sample is None else f"{sample.mean:,.{digits}f}"
     deviation = "" if sample is None or cell.deviation is None else f" ± {cell.deviation:,.{digits}f}"
@@ -35,21 +38,30 @@ def cell_texts(cell: Cell | None, digits: int) -> list[str]:
 
 def comparison_text(sample: Sample, comparison: Comparison, digits: int) -> str:
     """Return a difference with its sign, or a ratio, with its interval and the number of splits or seeds."""
-    digits = 2 if comparison.compare is ratio else digits
-    mean = f"{sample.mean:,.2f}x" if comparison.compare is ratio else f"{sample.mean:+,.{digits}f}"
+    digits = 2 if comparison.compare is truediv else digits
+    mean = f"{sample.mean:,.2f}x" if comparison.compare is truediv else f"{sample.mean:+,.{digits}f}"
     interval = "" if sample.half is None else f" {_interval(sample, digits)}"
     return f"{mean}{interval}, n = {sample.count}"
 
 
-def comparison_title(comparison: Comparison) -> str:
-    return f"{comparison.one} {'/' if comparison.compare is ratio else '-'} {comparison.other}"
+def table_texts(table: Table) -> tuple[Texts, Texts]:
+    """Return the lines of the cells by method and dataset, and of the comparisons by title and dataset."""
+    cells: dict[str, dict[str, list[str]]] = {method: {} for method in table.methods}
+    for (method, dataset), cell in table.cells.items():
+        cells[method][dataset] = cell_texts(cell, table.quantity.digits)
+    comparisons: dict[str, dict[str, list[str]]] = {}
+    for each, samples in table.comparisons.items():
+        texts = {name: [comparison_text(sample, each, table.quantity.digits)] for name, sample in samples.items()}
+        comparisons[f"{each.one} {'/' if each.compare is truediv else '-'} {each.other}"] = texts
+    return cells, comparisons
 
 
 def failures(table: Table) -> str:
     """Return a sentence on the runs that failed; empty if none did."""
-    if not table.failed:
+    failed = sum(cell.failed for cell in table.cells.values())
+    if not failed:
         return ""
-    runs = "1 run" if table.failed == 1 else f"{table.failed} runs"
+    runs = "1 run" if failed == 1 else f"{failed} runs"
     return f"{runs} failed and count for nothing here; the lines of the results file say why."
 
 
@@ -66,10 +78,8 @@ def describe_trial(record: Record) -> str:
     if record.error is not None:
         return f"trial {record.method}: failed: {record.error}"
     epochs, end = len(record.extra["by_epoch"]), "stopped after" if record.extra["stopped"] else "in"
-    return (
-        f"trial {record.method}: validation {_validation(record)}%, {end} {epochs} epochs, "
-        f"{record.extra['seconds']:.1f} s"
-    )
+    seconds = f"{record.extra['seconds']:.1f} s"
+    return f"trial {record.method}: validation {_validation(record)}%, {end} {epochs} epochs, {seconds}"
 
 
 def print_studies(studies: Mapping[str, Study]) -> None:
@@ -84,15 +94,7 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
     """Print a table for each quantity, and its comparisons."""
     console = Console(highlight=False)
     for table in tables:
-        digits, title = table.quantity.digits, table.quantity.title
-        cells = {
-            method: {name: cell_texts(table.cells.get((method, name)), digits) for name in table.datasets}
-            for method in table.methods
-        }
-        comparisons = {
-            comparison_title(each): {name: [comparison_text(sample, each, digits)] for name, sample in samples.items()}
-            for each, samples in table.comparisons.items()
-        }
+        (cells, comparisons), title = table_texts(table), table.quantity.title
         widest = max(map(len, [*cells, *comparisons]))
         at_once = max(1, (console.width - widest - GAP) // (CELL + GAP))
         for heading, rows in ((f"{table.study.name}: {title}", cells), (f"{title}, compared run by run", comparisons)):
@@ -100,8 +102,8 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
                 console.print(f"[bold]{heading}[/]")
                 for first in range(0, len(table.datasets), at_once):
                     console.print(_grid(table.datasets[first : first + at_once], rows))
-        if table.failed:
-            console.print(f"[yellow]{failures(table)}[/]")
+        if sentence := failures(table):
+            console.print(f"[yellow]{sentence}[/]")
     console.print(f"[dim]{escape(NOTE)}[/]")
     console.print(f"[dim]from[/] {path}")
 
@@ -117,7 +119,7 @@ def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, 
     stopped = sum(bool(record.extra["stopped"]) for record in trials if record.error is None)
     failed = sum(record.error is not None for record in trials)
     console.print(f"{len(trials)} configurations tried, {stopped} stopped early, {failed} failed")
-    names = search.space.distributions
+    names = search.space
     table = Grid(box=None, padding=(0, 2, 0, 0))
     table.add_column("trial", min_width=max(map(len, names), default=0))
     for record in ranked[:SHOWN]:
@@ -131,7 +133,7 @@ def print_search(search: Search, records: Sequence[Record], best: RunConfig, *, 
     console.print(f"[dim]train it:[/] beltrami train {best.dataset} --recipe {path}", soft_wrap=True)
 
 
-def _grid(datasets: Sequence[str], rows: Mapping[str, Mapping[str, Sequence[str]]]) -> Grid:
+def _grid(datasets: Sequence[str], rows: Texts) -> Grid:
     grid = Grid(box=None, padding=(0, GAP, 0, 0))
     for name in ("", *datasets):
         grid.add_column(name)

@@ -24,10 +24,9 @@ UNWRAPPED = ("network", "diffusivity", "recipe")  # columns of the zoo that stay
 
 def print_run(result: RunResult, *, folder: Path, label_spreading: Mapping[str, float] | None = None) -> None:
     """Print the result of a run, the accuracy first."""
-    console = Console(highlight=False)
-    console.print(_accuracy(result.test_accuracy, result.val_accuracy))
+    _print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
     for kernel, accuracy in (label_spreading or {}).items():
-        console.print(f"LabelSpreading {accuracy:.2f}%  (scikit-learn, {kernel} kernel, same split)")
+        _print(f"LabelSpreading {accuracy:.2f}%  (scikit-learn, {kernel} kernel, same split)")
     split, forward, backward = result.split, result.evaluations["forward"], result.evaluations["backward"]
     time = f"{result.best_time:.3g}, by validation" if result.best_time else "none"
     facts = {
@@ -45,11 +44,10 @@ def print_run(result: RunResult, *, folder: Path, label_spreading: Mapping[str, 
 
 def print_evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) -> None:
     """Print today's accuracy of a saved run, and whether it equals the recorded one."""
-    console = Console(highlight=False)
-    console.print(_accuracy(test_accuracy, val_accuracy))
     same = (val_accuracy, test_accuracy) == (result.val_accuracy, result.test_accuracy)
     recorded = f"test {result.test_accuracy:.2f}%, validation {result.val_accuracy:.2f}%"
-    console.print("as recorded" if same else f"[yellow]recorded: {recorded}, on {result.device}[/]")
+    _print(f"[bold]test accuracy {test_accuracy:.2f}%[/]  (validation {val_accuracy:.2f}%)")
+    _print("as recorded" if same else f"[yellow]recorded: {recorded}, on {result.device}[/]")
 
 
 def print_datasets(facts: Mapping[str, Facts], places: Mapping[str, Availability]) -> None:
@@ -58,9 +56,7 @@ def print_datasets(facts: Mapping[str, Facts], places: Mapping[str, Availability
     for name, fact in facts.items():
         numbers = (f"{value:,}" for value in (fact.nodes, fact.edges, fact.features, fact.classes))
         table.add_row(name, *numbers, places[name].value)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print("[dim]largest component, undirected edges; BELTRAMI_DATA names a folder that has the files[/]")
+    _print(table, "[dim]largest component, undirected edges; BELTRAMI_DATA names a folder that has the files[/]")
 
 
 def print_positions(positions: Tensor, *, seconds: float, from_cache: bool, path: Path) -> None:
@@ -78,16 +74,12 @@ def print_positions(positions: Tensor, *, seconds: float, from_cache: bool, path
 def print_rewiring(rewiring: Rewiring, *, seconds: float, path: Path) -> None:
     """Print the statistics of both graphs side by side, then their overlap."""
     table = _table(("", "before", "after"), left=("",))
-    before, after = _statistics(rewiring.before), _statistics(rewiring.after)
-    before["label homophily"] = _percentage(rewiring.homophily_before)
-    after["label homophily"] = _percentage(rewiring.homophily_after)
-    for name, value in before.items():
+    after = _statistics(rewiring.after, rewiring.homophily_after)
+    for name, value in _statistics(rewiring.before, rewiring.homophily_before).items():
         table.add_row(f"[dim]{name}[/]", value, after[name])
-    console = Console(highlight=False)
-    console.print(table)
     kept, known = _percentage(rewiring.kept), _percentage(rewiring.known)
-    console.print(f"{kept} of the old edges are kept; {known} of the new ones are old")
-    console.print(f"[dim]made in[/] {seconds:.1f} s[dim], saved in[/] {path}")
+    _print(table, f"{kept} of the old edges are kept; {known} of the new ones are old")
+    _print(f"[dim]made in[/] {seconds:.1f} s[dim], saved in[/] {path}")
 
 
 def print_denoising(
@@ -108,7 +100,7 @@ def print_denoising(
     _print_facts(facts, saved=paths)
 
 
-def print_measurements(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, title: str) -> None:
+def print_measurements(rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
     """Print a column for each measurement and a line for each quantity; seconds as milliseconds."""
     labels = [name for name in LABELS if any(name in row for row in rows)]
     labels = labels[:2] if labels[:1] == ["size"] and "operation" in labels else labels[:1]
@@ -116,11 +108,11 @@ def print_measurements(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
     table.add_column("")
     for row in rows:
         table.add_column("\n".join(_number(name, row.get(name)) for name in labels), justify="right", no_wrap=True)
-    for name in columns:
+    for name in dict.fromkeys(name for row in rows for name in row):
         if name not in labels:
             label = f"{name.removesuffix('_s')} (ms)" if name.endswith("_s") else name.replace("_", " ")
             table.add_row(f"[dim]{label}[/]", *(_number(name, row.get(name)) for row in rows))
-    Console(highlight=False).print(table)
+    _print(table)
 
 
 def print_zoo(entries: Sequence[ZooEntry]) -> None:
@@ -130,23 +122,20 @@ def print_zoo(entries: Sequence[ZooEntry]) -> None:
         table.add_column(name, no_wrap=name in UNWRAPPED)
     for entry in entries:
         table.add_row(entry.method, entry.evolution, entry.diffusivity, entry.graph, entry.discretisation, entry.recipe)
+    _print(table, "[dim]train one with[/] beltrami train cora --recipe NAME [dim]of the last column[/]")
+
+
+def _print(*lines: Table | str) -> None:
     console = Console(highlight=False)
-    console.print(table)
-    console.print("[dim]train one with[/] beltrami train cora --recipe NAME [dim]of the last column[/]")
-
-
-def _accuracy(test: float, val: float) -> str:
-    return f"[bold]test accuracy {test:.2f}%[/]  (validation {val:.2f}%)"
+    for line in lines:
+        console.print(line)
 
 
 def _print_facts(facts: Mapping[str, str], *, saved: Sequence[Path]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in facts.items():
         table.add_row(f"[dim]{name}[/]", value)
-    console = Console(highlight=False)
-    console.print(table)
-    for path in saved:
-        console.print(f"[dim]saved in[/] {path}")
+    _print(table, *(f"[dim]saved in[/] {path}" for path in saved))
 
 
 def _table(names: Iterable[str], *, left: Sequence[str]) -> Table:
@@ -156,7 +145,7 @@ def _table(names: Iterable[str], *, left: Sequence[str]) -> Table:
     return table
 
 
-def _statistics(graph: Statistics) -> dict[str, str]:
+def _statistics(graph: Statistics, homophily: float) -> dict[str, str]:
     return {
         "nodes": f"{graph.nodes:,}",
         "directed edges": f"{graph.edges:,}",
@@ -165,6 +154,7 @@ def _statistics(graph: Statistics) -> dict[str, str]:
         "smallest degree": f"{graph.min_degree:,}",
         "largest degree": f"{graph.max_degree:,}",
         "components": f"{graph.components:,}",
+        "label homophily": _percentage(homophily),
     }
 
 

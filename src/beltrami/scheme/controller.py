@@ -12,6 +12,8 @@ from torch.func import debug_unwrap
 from beltrami.scheme.base import Controller, Decision, Solver, Step, Time, VectorField, check_tolerances
 from beltrami.scheme.interpolant import add_scaled
 
+SAFETY = 0.9  # s
+MIN_FACTOR, MAX_FACTOR = 0.2, 10.0  # bounds of the ratio of two steps
 SMALLEST_ERROR = 1e-10  # smaller errors count as this one, so that their inverse powers stay finite
 
 
@@ -42,14 +44,9 @@ class PID(Controller):
               \frac{dt_{n+1}}{dt_n} = s \, e_n^{-(I+P+D)/(q+1)} e_{n-1}^{(P+2D)/(q+1)} e_{n-2}^{-D/(q+1)}
 
     A step is accepted if e <= 1; q is the order of the solver's error estimate. The default is purely integral; for
-    mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections.
-
-    Args:
-        rtol, atol: tolerances relative to the state, and where it is small.
-        pcoeff, icoeff, dcoeff, safety: P, I, D and s.
-        min_factor, max_factor: bounds of the ratio of two steps.
-        first: length of the first step; by default that of Hairer, Nørsett & Wanner (1993), II.4, which costs two
-            evaluations. For a batch it may be a tensor with one length a run.
+    mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections. ``first`` is the length
+    of the first step, for a batch a tensor with one length a run; by default that of Hairer, Nørsett & Wanner (1993),
+    II.4, which costs two evaluations.
     """
 
     rtol: float
@@ -57,19 +54,11 @@ class PID(Controller):
     pcoeff: float = 0.0
     icoeff: float = 1.0
     dcoeff: float = 0.0
-    safety: float = 0.9
-    min_factor: float = 0.2
-    max_factor: float = 10.0
     first: Time | None = None
     adaptive = True
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
-        if not (0.0 < self.min_factor < 1.0 < self.max_factor and 0.0 < self.safety <= 1.0):
-            raise ValueError(
-                f"PID needs 0 < min_factor < 1 < max_factor and 0 < safety <= 1; got min_factor={self.min_factor}, "
-                f"max_factor={self.max_factor}, safety={self.safety}."
-            )
         if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
 
@@ -120,14 +109,14 @@ class PID(Controller):
         """
         p, i, d = self.pcoeff, self.icoeff, self.dcoeff
         exponents = -(i + p + d), p + 2.0 * d, -d
-        e, low, high = errors[0], self.min_factor, self.max_factor
+        e = errors[0]
         if isinstance(e, Tensor):
             ratio = e ** (-1.0 / order)
             if exponents != (-1.0, 0.0, 0.0):
                 ratio = torch.where(accept, _powers(errors, [x / order for x in exponents]), ratio)
-            return (self.safety * ratio).clamp(low, high)
+            return (SAFETY * ratio).clamp(MIN_FACTOR, MAX_FACTOR)
         ratio = _powers(errors, exponents) ** (1.0 / order) if accept else e ** (-1.0 / order)
-        return min(max(self.safety * ratio, low), high)
+        return min(max(SAFETY * ratio, MIN_FACTOR), MAX_FACTOR)
 
     def resume(self, dt: Time) -> "PID":
         return replace(self, first=dt)

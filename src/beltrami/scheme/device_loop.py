@@ -54,11 +54,8 @@ class DeviceLoop:
         return supported and (y0.is_cuda or torch._C._are_functorch_transforms_active())
 
     def run(self, f: VectorField, y0: Tensor, stats: Stats) -> Tensor:
-        """Return the states at the times ``ts``, (len(ts), ...); NaN for a run of a batch that failed.
-
-        Raises:
-            SolverError: like ``accepted_steps``, after the last step; not for a batch.
-        """
+        """Return the states at the times ``ts``, (len(ts), ...). A failure raises ``SolverError`` after the last step;
+        in a batch, the states of a run that failed are NaN instead."""
         f = _with_tensor_times(f)
         progress = _Progress(self.ts, y0, stats)
         now, y1 = self._try_steps(f, y0, progress)
@@ -169,19 +166,8 @@ class _Progress:
         """Raise if a single run did not reach the end."""
         self.stats.last_dt, end = self.dt, self.ts[-1]
         if self.t < end:
-            gave_up = f"gave up after max_steps={scheme.max_steps} steps"
-            what = "the step size underflowed" if self.finished else gave_up
+            what = "the step size underflowed" if self.finished else f"gave up after max_steps={scheme.max_steps} steps"
             raise failure(what, self.t, end, self.dt, scheme)
-
-
-class _Sent(NamedTuple):
-    values: Tensor
-    copied: torch.cuda.Event | None
-    about: Any
-
-    @property
-    def ready(self) -> bool:
-        return self.copied is None or self.copied.query()
 
 
 class Readback:
@@ -192,7 +178,7 @@ class Readback:
     """
 
     def __init__(self) -> None:
-        self.queue: deque[_Sent] = deque()
+        self.queue: deque[tuple[Tensor, torch.cuda.Event | None, Any]] = deque()
 
     def send(self, numbers: Sequence[Tensor], about: Any) -> None:
         """Report doubles of shape (), under ``vmap`` one of each for every run, and what they are about."""
@@ -203,14 +189,17 @@ class Readback:
             values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True).copy_(values, non_blocking=True)
             copied = torch.cuda.Event()
             copied.record(stream)
-        self.queue.append(_Sent(values, copied, about))
+        self.queue.append((values, copied, about))
 
     def arrived(self, max_pending: int = MAX_PENDING) -> Iterator[tuple[list[list[float]], Any]]:
         """Yield the reports that have arrived, as (numbers of every run, about); with 0, wait for all of them."""
-        while self.queue and (len(self.queue) > max_pending or self.queue[0].ready):
-            values, copied, about = self.queue.popleft()
-            if copied is not None:
+        while self.queue:
+            values, copied, about = self.queue[0]
+            if copied is not None and not copied.query():
+                if len(self.queue) <= max_pending:
+                    return
                 copied.synchronize()
+            self.queue.popleft()
             yield values.tolist(), about
 
 

@@ -25,11 +25,8 @@ class EnergyController(Controller):
 
     with the machine epsilon. A rejected step is tried again at half the length; on a gradient flow a short enough step
     passes. A step that changes the state by round-off only always passes. Runs of a batch (``torch.func.vmap``) share
-    their steps, and all must pass, except runs whose energy was NaN before.
-
-    Args:
-        controller: proposes the lengths: ``ConstantSteps`` for the longest steps allowed, ``PID`` for accuracy as well.
-        energy: E of a state, a scalar.
+    their steps, and all must pass, except runs whose energy was NaN before. ``controller`` proposes the lengths:
+    ``ConstantSteps`` for the longest steps allowed, ``PID`` for accuracy as well.
     """
 
     controller: Controller

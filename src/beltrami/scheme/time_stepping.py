@@ -81,25 +81,16 @@ def solve(
         SolverError: if time stepping fails.
     """
     times = tuple(float(t) for t in ts)
-    _check_times(times)
+    if len(times) < 2 or not all(math.isfinite(t) for t in times):
+        raise ValueError(f"`ts` needs at least two times, all of them finite; got {list(times)}.")
+    for before, after in pairwise(times):
+        if after <= before:
+            raise ValueError(
+                f"`ts` must increase strictly; got {after} after {before}. Sort it and drop duplicates; to go back in "
+                "time, give solve the field -f(-t, y)."
+            )
     _check_state(y0)
     return scheme.run(f, y0, times, tuple(params))
-
-
-def _check_times(ts: tuple[float, ...]) -> None:
-    if len(ts) < 2:
-        raise ValueError(f"`ts` needs at least two times, the first and the last; got {list(ts)}.")
-    if not all(math.isfinite(t) for t in ts):
-        raise ValueError(f"`ts` must be finite; got {list(ts)}.")
-    if ts[-1] <= ts[0]:
-        what = "negative time" if ts[-1] < ts[0] else "a time of zero"
-        raise ValueError(
-            f"`ts` asks for integration over {what}, from {ts[0]} to {ts[-1]}: let it end later than it begins; "
-            "to go back in time, give solve the field -f(-t, y)."
-        )
-    for before, after in pairwise(ts):
-        if after <= before:
-            raise ValueError(f"`ts` must increase strictly; got {after} after {before}. Sort it and drop duplicates.")
 
 
 def _check_state(y0: Tensor) -> None:

@@ -17,12 +17,8 @@ class TorchDiffEq(TimeStepping):
     """A solver of torchdiffeq in place of a ``Scheme``; needs ``pip install beltrami[torchdiffeq]``.
 
     Its ``Continuous`` integrates y backwards together with the adjoint over each whole interval: for diffusion, which
-    is unstable backwards, keep intervals short. Evaluations are counted, steps are not.
-
-    Args:
-        method: torchdiffeq's name of the solver, such as ``"dopri5"``.
-        step_size: for its solvers with constant steps.
-        adjoint: ``Direct()`` for ``odeint``, ``Continuous()`` for ``odeint_adjoint``.
+    is unstable backwards, keep intervals short. Evaluations are counted, steps are not. ``method`` is torchdiffeq's
+    name of the solver, such as ``"dopri5"``; ``step_size`` is for its solvers with constant steps.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""The interface of a stencil, which edges the flow is discretised on, and stencils that do not depend on the state."""
+"""The interface of a stencil, stencils that do not depend on the state, and chains of stencils."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -49,14 +49,10 @@ _REWIRED: WeakKeyDictionary[Edges, dict[Fixed, Edges | None]] = WeakKeyDictionar
 
 
 @dataclass(frozen=True)
-class Keep(Stencil):
+class Keep(Fixed):
     """The input graph unchanged, E' = E."""
 
-    @property
-    def synchronises(self) -> bool:
-        return False
-
-    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+    def rewire(self, edges: Edges) -> Edges:
         return edges
 
 
@@ -64,8 +60,8 @@ class Keep(Stencil):
 class Loops(Fixed):
     """The input graph with a self-loop on every node.
 
-    A loop contributes nothing to z_j - z_i but counts in the normalisation by its ``weight``: each node keeps a share
-    of itself, and the flow is slower by that share. Edges of an unweighted graph have weight one.
+    A loop contributes nothing to z_j - z_i but counts in the normalisation by its ``weight``: the flow is slower by
+    that share. Edges of an unweighted graph have weight one.
     """
 
     weight: float = 1.0
@@ -80,10 +76,7 @@ class Loops(Fixed):
 
 @dataclass(frozen=True)
 class Complete(Fixed):
-    """All ordered pairs of different nodes, n (n - 1) edges: the graph of a Transformer without loops.
-
-    For sets, and for graphs of a few thousand nodes.
-    """
+    """All n (n - 1) ordered pairs of different nodes, as in a Transformer without loops; for a few thousand nodes."""
 
     def rewire(self, edges: Edges) -> Edges:
         nodes = torch.arange(edges.num_nodes, device=edges.device)
@@ -101,10 +94,7 @@ class Isolated(Fixed):
 
 @dataclass(frozen=True)
 class Symmetric(Fixed):
-    """Every edge in both directions, without duplicates: ``Chain(KNN(8), Symmetric())``.
-
-    An edge has the largest of the weights of its duplicates and of its reverse.
-    """
+    """Every edge in both directions, once, with the largest of the weights of its duplicates and of its reverse."""
 
     def rewire(self, edges: Edges) -> Edges:
         n = edges.num_nodes
@@ -122,3 +112,22 @@ class Unweighted(Fixed):
 
     def rewire(self, edges: Edges) -> Edges:
         return edges if edges.weight is None else Edges.build(edges.edge_index, num_nodes=edges.num_nodes)
+
+
+class Chain(Stencil):
+    """Stencils applied one after the other: ``Chain(KNN(8, on=joint.u), Loops(1.0))``."""
+
+    def __init__(self, *stencils: Stencil) -> None:
+        self.stencils = stencils
+
+    def __repr__(self) -> str:
+        return f"Chain({', '.join(map(repr, self.stencils))})"
+
+    @property
+    def synchronises(self) -> bool:
+        return any(stencil.synchronises for stencil in self.stencils)
+
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        for stencil in self.stencils:
+            edges = stencil(z, edges)
+        return edges

@@ -27,8 +27,8 @@ class TopK(Fixed):
 
     The diagonal entry, usually the largest, is one of the k, as in DIGL, and becomes a self-loop. The reverse of an
     edge may be missing; ``Chain(TopK(k), Symmetric())`` adds it with the same weight. Exact up to 4096 nodes; for
-    larger graphs by the push algorithm in time O(n), where about one entry in a hundred may differ. Push is faster
-    where numba is installed (``beltrami[fast]``). Rows have fewer than k entries where a component is smaller.
+    larger graphs by the push algorithm in time O(n), where about one entry in a hundred may differ; push needs numba
+    (``beltrami[fast]``). Rows have fewer than k entries where a component is smaller.
     """
 
     k: int
@@ -38,27 +38,24 @@ class TopK(Fixed):
     def __post_init__(self) -> None:
         if self.k < 1:
             raise ValueError(f"TopK needs `k` at least 1; got {self.k}.")
-        if not 0 < self.restart < 1:
-            raise ValueError(f"TopK needs `restart` between 0 and 1; got {self.restart}.")
+        _check_restart(self)
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
         check_undirected(edges, needed_by="TopK")
-        looped = edges.with_loops(1.0)
+        looped, rho = edges.with_loops(1.0), self.restart
         if edges.num_nodes > SMALL:  # push is sequential, so it runs on the CPU
-            kernel = largest_entries(looped.to("cpu"), restart=self.restart, top=self.k)
-            return _as_edges(kernel.to(edges.device))
-        return _as_edges(top_entries(looped, partial(personalised_pagerank, restart=self.restart), top=self.k).t())
+            return _as_edges(largest_entries(looped.to("cpu"), restart=rho, top=self.k).to(edges.device))
+        return _as_edges(top_entries(looped, partial(personalised_pagerank, restart=rho), top=self.k).t())
 
 
 @dataclass(frozen=True)
 class Threshold(Fixed):
     r"""The entries of K that are at least ``least``: edges j -> i with weight :math:`K_{ij}`, in both directions.
 
-    The degree varies with the graph, where :class:`TopK` gives every node k edges: hubs, whose probability is spread
-    over many nodes, may keep few edges. Diagonal entries become self-loops. Exact up to 4096 nodes; for larger graphs
-    by the push algorithm, where an entry within about 1e-4 of ``least`` may be misjudged, in one direction only. DIGL
-    calls it epsilon and takes 1e-4 to 1e-2.
+    Unlike with :class:`TopK`, hubs, whose probability is spread over many nodes, may keep few edges. Diagonal entries
+    become self-loops. Exact up to 4096 nodes; for larger graphs by the push algorithm, where an entry within about 1e-4
+    of ``least`` may be misjudged, in one direction only. DIGL calls it epsilon and takes 1e-4 to 1e-2.
     """
 
     least: float
@@ -68,18 +65,21 @@ class Threshold(Fixed):
     def __post_init__(self) -> None:
         if not 0 < self.least < 1:
             raise ValueError(f"Threshold needs `least` between 0 and 1; got {self.least}.")
-        if not 0 < self.restart < 1:
-            raise ValueError(f"Threshold needs `restart` between 0 and 1; got {self.restart}.")
+        _check_restart(self)
 
     @torch.no_grad()
     def rewire(self, edges: Edges) -> Edges:
         check_undirected(edges, needed_by="Threshold")
-        looped = edges.with_loops(1.0)
+        looped, rho = edges.with_loops(1.0), self.restart
         if edges.num_nodes > SMALL:
-            kernel = entries_above(looped.to("cpu"), restart=self.restart, least=self.least)
-            return _as_edges(kernel.to(edges.device))
-        kernel = top_entries(looped, partial(personalised_pagerank, restart=self.restart), top=None)
+            return _as_edges(entries_above(looped.to("cpu"), restart=rho, least=self.least).to(edges.device))
+        kernel = top_entries(looped, partial(personalised_pagerank, restart=rho), top=None)
         return _as_edges(torch.where(kernel >= self.least, kernel, 0).to_sparse())
+
+
+def _check_restart(stencil: TopK | Threshold) -> None:
+    if not 0 < stencil.restart < 1:
+        raise ValueError(f"{type(stencil).__name__} needs `restart` between 0 and 1; got {stencil.restart}.")
 
 
 def _as_edges(kernel: Tensor) -> Edges:

@@ -26,12 +26,9 @@ class KNN(Stencil):
     confused are compared again by ``distance``; of equal distances the lowest nodes are taken. Time O(n^2), memory
     O(n k + block n). ``Chain(KNN(k), Symmetric())`` adds the reverse edges. No gradient passes through the choice.
 
-    Args:
-        k: number of edges that enter each node.
-        on: channels in which to measure distances, such as ``joint.u`` or ``joint.x``; None for all of z.
-        metric: metric of those channels.
-        approximate: search with faiss (``beltrami[approximate]``) by hierarchical navigable small worlds (HNSW) in
-            time O(n log n). Misses a few neighbours in a thousand; Euclidean only; deterministic.
+    ``on`` are the channels in which ``metric`` measures distances, such as ``joint.u``; None for all of z.
+    ``approximate`` searches with faiss (``beltrami[approximate]``) by hierarchical navigable small worlds (HNSW) in
+    time O(n log n), and misses a few neighbours in a thousand; Euclidean only; deterministic.
     """
 
     k: int
@@ -74,22 +71,18 @@ class KNN(Stencil):
 class Radius(Stencil):
     r"""All nodes within ``r`` of every node: edges j -> i where :math:`d(z_i, z_j) \le r`, :math:`j \ne i`.
 
-    The degree follows the density of the points, and distant nodes get no edge. Edges go in both directions unless a
-    ``limit`` keeps only the nearest of those that enter a node, and of equal ones the lowest nodes. Exact and computed
-    in blocks, as :class:`KNN`, whose ``on`` and ``metric`` it has; memory O(edges + block n).
+    The degree follows the density of the points, and distant nodes get no edge. Exact and computed in blocks, as
+    :class:`KNN`, whose ``on`` and ``metric`` it has; memory O(edges + block n).
     """
 
     r: float
     _: KW_ONLY
     on: slice | None = None
     metric: Metric = field(default_factory=Euclidean)
-    limit: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.r < float("inf"):
             raise ValueError(f"Radius needs a positive, finite `r`; got {self.r}.")
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f"Radius needs `limit` at least 1, or None for no limit; got {self.limit}.")
 
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
@@ -102,11 +95,7 @@ class Radius(Stencil):
         row, j = (rounded <= (self.r**2 + error).sqrt()).nonzero().T
         distance = _exact_distances(p, rows[row], j, self.metric)
         within = distance <= self.r
-        row, j, distance = row[within], j[within], distance[within]
-        if self.limit is not None:
-            kept = largest_per_row(row, -distance, top=self.limit)
-            row, j = row[kept], j[kept]
-        return rows[row], j
+        return rows[row[within]], j[within]
 
 
 def _points(stencil: KNN | Radius, z: Tensor, edges: Edges) -> Tensor:
@@ -153,8 +142,7 @@ def _search_with_faiss(p: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
         faiss = import_module("faiss")
     except ImportError:
         raise ValueError(
-            "KNN(approximate=True) needs faiss: install `beltrami[approximate]`, "
-            "or leave `approximate` False for the exact search."
+            "KNN(approximate=True) needs faiss: install `beltrami[approximate]`, or leave it out."
         ) from None
     points = p.float().cpu().numpy()
     index = faiss.IndexHNSWFlat(p.shape[1], FAISS_LINKS)

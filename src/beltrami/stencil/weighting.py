@@ -1,11 +1,11 @@
-"""Stencils that reweight or select the edges of the input graph by the state."""
+"""Stencils that reweight, select or add edges by the state, or that are applied in a chart or in training only."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from beltrami.errors import check_matrix
@@ -25,7 +25,6 @@ class FeatureSimilarity(Stencil):
 
     where :math:`\mu` are the weights of the input graph, and s is clipped to [-2.5, 2.5]. The factors
     :math:`e^{\kappa s}` are scaled to mean one, so that an edge still counts about as much as a loop of weight one.
-    Nothing is learned from labels, so nothing can overfit; a learned diffusivity can reweight the edges further.
     ``sharpness`` is :math:`\kappa`: 0 leaves the weights unchanged, below 0 dissimilar ends count more.
     """
 
@@ -56,8 +55,8 @@ class KeepStrongest(Stencil):
     r"""The ``share`` of the edges with the largest diffusivity :math:`a(z_i, z_j)`, with their weights.
 
     The edges of the whole graph are compared: a node with weak edges may lose all of them. Self-loops are always kept;
-    the share is that of the other edges, its number rounded up. Of equal diffusivities, the first edges are kept. No
-    gradient passes through the selection. ``diffusivity``, ``(z, edges) -> a`` (m,), is usually that of the flow.
+    the share is that of the other edges, rounded up. ``diffusivity``, ``(z, edges) -> a`` (m,), is usually that of the
+    flow. Of equal ones, the first edges are kept. No gradient passes through the selection.
     """
 
     share: float
@@ -78,6 +77,65 @@ class KeepStrongest(Stencil):
         selected = a.argsort(descending=True, stable=True)[: kept + edges.num_edges - others].sort().values
         weight = None if edges.weight is None else edges.weight[selected]
         return Edges.build(edges.edge_index[:, selected], num_nodes=edges.num_nodes, weight=weight)
+
+
+@dataclass(frozen=True)
+class AddEdges(Stencil):
+    """The input graph and, with ``weight``, the edges of another stencil that it lacks.
+
+    The edges of an unweighted input graph have weight one.
+    """
+
+    other: Stencil
+    _: KW_ONLY
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < float("inf"):
+            raise ValueError(f"AddEdges needs a positive, finite `weight`; got {self.weight}.")
+
+    @property
+    def synchronises(self) -> bool:
+        return self.other.synchronises
+
+    @torch.no_grad()
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        n, found = edges.num_nodes, self.other(z, edges)
+        new = ~torch.isin(found.i * n + found.j, edges.i * n + edges.j)
+        old_weight = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight
+        new_weight = old_weight.new_full((int(new.sum()),), self.weight)
+        edge_index = torch.cat((edges.edge_index, found.edge_index[:, new]), dim=1)
+        return Edges.build(edge_index, num_nodes=n, weight=torch.cat((old_weight, new_weight)))
+
+
+@dataclass(frozen=True)
+class Charted(Stencil):
+    """A stencil that is applied to ``chart(z)``, (n, d) -> (n, d''), instead of z.
+
+    A flow in the Poincaré ball stores positions as logarithms at the origin, but distances are between the points:
+    ``Charted(KNN(8, metric=ball), lambda z: ball.exp_origin(z[:, joint.u]))``.
+    """
+
+    stencil: Stencil
+    chart: Callable[[Tensor], Tensor] = field(repr=False)
+
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        return self.stencil(self.chart(z), edges)
+
+
+@dataclass(frozen=True)
+class TrainingOnly(Stencil):
+    """A stencil that is applied in training mode; in evaluation mode the input graph is returned unchanged.
+
+    The mode is that of ``module``, a part of the model; usually the diffusivity. As the last of a chain it is a dropout
+    of edges: ``TrainingOnly(KeepStrongest(0.9, a), a)`` trains on the strongest edges and predicts on all of them.
+    """
+
+    stencil: Stencil
+    module: nn.Module = field(repr=False)
+
+    def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        return self.stencil(z, edges) if self.module.training else edges
 
 
 def tf_idf(x: Tensor) -> Tensor:

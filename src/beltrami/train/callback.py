@@ -4,7 +4,6 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -15,27 +14,16 @@ from beltrami.train.validation import ValidationScore
 
 @dataclass(frozen=True)
 class Epoch:
-    """The state of training after an epoch.
+    """The state of training after an epoch."""
 
-    Args:
-        number: of the epoch, from 1, counted through both rounds of self-training.
-        runs: indices of the runs that took part; the next three go with them.
-        losses: training losses before the step.
-        scores: validation scores after it.
-        best: the best scores so far, in this round of self-training.
-        evaluations: of the vector field so far, forward, of all runs.
-        most_epochs: how many epochs there can be.
-        going: how many runs early stopping has not ended.
-    """
-
-    number: int
-    runs: tuple[int, ...]
-    losses: tuple[float, ...]
-    scores: tuple[ValidationScore, ...]
-    best: tuple[ValidationScore, ...]
-    evaluations: int
-    most_epochs: int
-    going: int = 0
+    number: int  # from 1, counted through both rounds of self-training
+    runs: tuple[int, ...]  # indices of the runs that took part; the next three go with them
+    losses: tuple[float, ...]  # of training, before the step
+    scores: tuple[ValidationScore, ...]  # after the step
+    best: tuple[ValidationScore, ...]  # so far, in this round of self-training
+    evaluations: int  # of the vector field so far, forward, of all runs
+    most_epochs: int  # that there can be
+    going: int = 0  # runs that early stopping has not ended
 
 
 class Callback(ABC):
@@ -51,14 +39,12 @@ class Callback(ABC):
 
 
 AnyCallback = Callback | Callable[[Epoch], object]
+NAMES = ("loss", "metric", "val_loss", "time", "best_metric", "best_time")  # of the numbers that are written
 
 
 class JSONLines(Callback):
-    """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins.
-
-    Fields: ``epoch``, ``run``, ``loss``, ``metric``, ``val_loss``, ``time``, ``best_metric``, ``best_time``,
-    ``evaluations``; numbers that are not finite are null.
-    """
+    """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins. Its fields
+    are ``epoch``, ``run``, ``evaluations`` and ``NAMES``; numbers that are not finite are null."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -80,11 +66,14 @@ class JSONLines(Callback):
 
 
 class TensorBoard(Callback):
-    """Writes scalars for TensorBoard, by ``tensorboard`` or ``tensorboardX``; each run has a folder ``run-<index>``."""
+    """Writes scalars for TensorBoard, by tensorboardX; each run has a folder ``run-<index>``."""
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
-        self._make_writer = _summary_writer()
+        try:
+            self._make_writer: Callable[[str], Any] = import_module("tensorboardX").SummaryWriter
+        except ImportError:
+            raise ImportError("TensorBoard logs need tensorboardX: run `pip install beltrami[log]`.") from None
         self._writers: dict[int, Any] = {}
 
     def on_epoch(self, epoch: Epoch) -> None:
@@ -102,23 +91,6 @@ class TensorBoard(Callback):
 
 
 def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
-    """Yield each run with its numbers by name."""
     for run, loss, score, best in zip(epoch.runs, epoch.losses, epoch.scores, epoch.best, strict=True):
-        values = {
-            "loss": loss,
-            "metric": score.metric,
-            "val_loss": -score.minus_loss,
-            "time": score.time,
-            "best_metric": best.metric,
-            "best_time": best.time,
-        }
-        yield run, {name: value if math.isfinite(value) else None for name, value in values.items()}
-
-
-def _summary_writer() -> Callable[[str], Any]:
-    """Return the class that writes TensorBoard's files."""
-    for module in ("torch.utils.tensorboard", "tensorboardX"):
-        with suppress(ImportError):
-            writer: Callable[[str], Any] = import_module(module).SummaryWriter
-            return writer
-    raise ImportError("TensorBoard logs need the package tensorboard: run `pip install tensorboard`.")
+        values = (loss, score.metric, -score.minus_loss, score.time, best.metric, best.time)
+        yield run, {name: value if math.isfinite(value) else None for name, value in zip(NAMES, values, strict=True)}

@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from typing import Generic, TypeVar
 
 import torch
@@ -22,10 +22,8 @@ class CapturedGraph(Generic[T]):
 
     Every call returns the same object, with new values in its tensors. Random numbers continue from call to call as
     they would without the graph; running statistics and the random state are as if the capture had not happened.
-
-    Args:
-        work: the function. It may not synchronise, and shapes may not change between calls.
-        written: tensors besides its result that it writes to, such as a model's buffers.
+    ``work`` may not synchronise, and shapes may not change between calls. ``written``: tensors besides its result that
+    it writes to, such as a model's buffers.
     """
 
     def __init__(self, work: Callable[[], T], written: Iterable[Tensor], device: torch.device) -> None:
@@ -77,14 +75,12 @@ def should_capture(model: Classifier, wanted: bool | None) -> bool:
 
 
 class OptimiserStep:
-    """Gradients, a step of the optimiser, a step of the moving average; as one CUDA graph with ``capture``.
+    """Gradients, a step of the optimiser, a step of the moving average; with ``capture`` as one CUDA graph, unless the
+    optimiser cannot be captured (it has no ``capturable`` groups and is not plain SGD).
 
-    An optimiser that cannot be captured (it has no ``capturable`` groups and is not plain SGD) steps after the graph.
-
-    Args:
-        compute_gradients: leaves gradients at the parameters of ``optimiser`` and ``ema`` and returns the loss or
-            losses; where it is captured, at the first call, it may not synchronise.
-        buffers: tensors besides the gradients that ``compute_gradients`` writes to.
+    ``compute_gradients`` leaves gradients at the parameters of ``optimiser`` and ``ema`` and returns the loss or
+    losses; where it is captured, at the first call, it may not synchronise. ``buffers``: tensors besides the gradients
+    that it writes to.
     """
 
     def __init__(
@@ -97,10 +93,9 @@ class OptimiserStep:
         capture: bool = False,
     ) -> None:
         self.compute_gradients, self.optimiser, self.ema = compute_gradients, optimiser, ema
-        self.buffers, self.capture = list(buffers), capture
-        self.optimiser_too = _is_capturable(optimiser)
+        self.buffers, self.capture = list(buffers), capture and _is_capturable(optimiser)
         self._graph: CapturedGraph[Tensor] | None = None
-        if capture and self.optimiser_too:
+        if self.capture:
             for group in optimiser.param_groups:
                 if "capturable" in group:
                     group["capturable"] = True
@@ -109,14 +104,14 @@ class OptimiserStep:
         """Return the loss before the step, which is counted from 1."""
         if self.ema is not None:
             self.ema.begin(step)
-        if self.capture and self._graph is None:
+        if not self.capture:
+            return self._work()
+        if self._graph is None:
             self._graph = self._captured()
-        if self._graph is not None and self.optimiser_too:
-            return self._graph()
-        return self._everything(self._graph or self.compute_gradients)
+        return self._graph()
 
-    def _everything(self, compute_gradients: Callable[[], Tensor]) -> Tensor:
-        loss = compute_gradients()
+    def _work(self) -> Tensor:
+        loss = self.compute_gradients()
         self.optimiser.step()
         if self.ema is not None:
             self.ema()
@@ -124,13 +119,10 @@ class OptimiserStep:
 
     def _captured(self) -> CapturedGraph[Tensor]:
         parameters: list[Tensor] = [p for group in self.optimiser.param_groups for p in group["params"]]
-        written = list(self.buffers)
-        if self.optimiser_too:
-            written += [*parameters, *self._state(), *(self.ema.tensors if self.ema is not None else ())]
-        known = {id(tensor): tensor for tensor in written}
-        work = partial(self._everything, self.compute_gradients) if self.optimiser_too else self.compute_gradients
+        averages = [] if self.ema is None else [average for average, _ in self.ema.pairs]
+        known = {id(tensor): tensor for tensor in (*self.buffers, *parameters, *self._state(), *averages)}
         with torch.enable_grad():
-            graph = CapturedGraph(work, known.values(), parameters[0].device)
+            graph = CapturedGraph(self._work, known.values(), parameters[0].device)
         for tensor in self._state():
             if id(tensor) not in known:  # made in the warm-up: the state of torch's optimisers begins at zero
                 tensor.zero_()

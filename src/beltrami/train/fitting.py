@@ -11,8 +11,7 @@ from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
-from beltrami.train.program import Program, SingleProgram
-from beltrami.train.stacked import StackedProgram
+from beltrami.train.program import SingleProgram, StackedProgram
 from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
 from beltrami.train.validation import predict
@@ -47,7 +46,9 @@ class Fitting(Iterator[Epoch]):
         task = Classification(outputs) if task is None else task
         if task.num_outputs != outputs:
             raise ValueError(f"{task} needs a model with {task.num_outputs} outputs; this one has {outputs}.")
-        training.check_task(task)
+        if (training.consistency.weight or training.self_training) and not task.exclusive:
+            need = "`consistency` and `self_training` need a task with one class per node"
+            raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
         for split in splits:
             task.check(y, split)
         self._models, self._inputs, self._splits = models, inputs, splits
@@ -81,12 +82,10 @@ class Fitting(Iterator[Epoch]):
         return result
 
     def _loop(self, models: Sequence[Classifier], ys: Sequence[Tensor], splits: Sequence[Split]) -> Loop:
-        program: Program
+        inputs, training, task = self._inputs, self._training, self._task
         if self._stacked:
-            program = StackedProgram(models, self._inputs, ys, splits, self._training, self._task)
-        else:
-            program = SingleProgram(models[0], self._inputs, ys[0], splits[0], self._training, self._task)
-        return Loop(program, self._training)
+            return Loop(StackedProgram(models, inputs, ys, splits, training, task), training)
+        return Loop(SingleProgram(models[0], inputs, ys[0], splits[0], training, task), training)
 
     def _train(self, loop: Loop, y: Tensor, initial: StackedWeights | None) -> Iterator[Epoch]:
         """Yield the epochs of the first round, ``loop``, and of the second where there is one, from ``initial``."""
@@ -121,7 +120,7 @@ class Fitting(Iterator[Epoch]):
 def start_fit(
     model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task | None = None
 ) -> Fitting:
-    """Return the training of one model as an iterator of epochs; see :func:`fit` for the arguments."""
+    """Return the training of one model as an iterator of epochs; arguments as for :func:`fit`."""
     return Fitting([model], inputs, y, [split], training, task, stacked=False)
 
 
@@ -137,14 +136,9 @@ def fit(
 ) -> Fit:
     """Train in place by full-batch gradient steps, on the targets of the training nodes alone.
 
-    Args:
-        model: holds the weights of the best epoch afterwards.
-        inputs: prepared by the model.
-        y: targets, (n, ...); test nodes may have any.
-        split: training nodes, and validation nodes that choose epoch and terminal time.
-        training: settings.
-        task: kind of the targets; None for classes, as many as the model has outputs.
-        callbacks: told of every epoch: objects of :class:`Callback`, or functions.
+    The validation nodes of ``split`` choose epoch and terminal time, and ``model``, which has prepared the ``inputs``,
+    holds the weights of the best epoch afterwards. ``y`` (n, ...): targets; test nodes may have any. ``task``: their
+    kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch.
     """
     return _followed(start_fit(model, inputs, y, split, training, task), callbacks).result
 
@@ -195,13 +189,9 @@ def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> 
     .. math:: S_c = \text{the } k \text{ largest } p_{ic} \text{ among } \{i \notin \text{train, val} :
         \mathrm{argmax}_{c'}\, p_{ic'} = c\}, \qquad p_i = \mathrm{softmax}\, \ell_i
 
-    The label of an added node is its prediction; its entry of ``y`` is not read. It is no test node of the new split;
-    results are still computed on the split as it was.
-
-    ``most`` is k; where there are fewer nodes, all of them are added.
-
-    Shapes:
-        ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
+    ``most`` is k; where there are fewer nodes, all of them are added. The label of an added node is its prediction; its
+    entry of ``y`` is not read. It is no test node of the new split; results are computed on the split as it was.
+    ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
     """
     certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
     free = ~(split.train | split.val)

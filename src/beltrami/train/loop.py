@@ -2,54 +2,40 @@
 
 import math
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from beltrami.errors import SolverError
 from beltrami.scheme import Stats
 from beltrami.train.callback import Epoch
-from beltrami.train.program import Program
 from beltrami.train.training import Training
-from beltrami.train.validation import AT_END, ValidationScore
+from beltrami.train.validation import AT_END, TimeGrid, ValidationScore
 
 ADVICE = "try a smaller learning rate or a shorter time."
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of training; the model itself holds the weights of the best epoch.
+    """The result of training; the model itself holds the weights of the best epoch."""
 
-    Args:
-        best: the best validation score, at the terminal time to use.
-        best_epoch: the epoch of it. With self-training, epochs are counted through both rounds.
-        epochs: how many were trained.
-        seconds: wall time; of runs trained together, the share of one.
-        stats: what the solves cost.
-    """
-
-    best: ValidationScore
-    best_epoch: int
-    epochs: int
-    seconds: float
-    stats: Stats
+    best: ValidationScore  # at the terminal time to use
+    best_epoch: int  # with self-training, epochs are counted through both rounds
+    epochs: int  # that were trained
+    seconds: float  # wall time; of runs trained together, the share of one
+    stats: Stats  # what the solves cost
 
     def then(self, other: "Fit") -> "Fit":
         """Return the fit of a later round with the epochs, time and cost of this one added."""
-        return Fit(
-            other.best,
-            self.epochs + other.best_epoch,
-            self.epochs + other.epochs,
-            self.seconds + other.seconds,
-            Stats.total((self.stats, other.stats)),
-        )
+        seconds, stats = self.seconds + other.seconds, Stats.total((self.stats, other.stats))
+        return Fit(other.best, self.epochs + other.best_epoch, self.epochs + other.epochs, seconds, stats)
 
 
 @dataclass
 class _Run:
-    """The state of one run."""
-
     best: ValidationScore = field(default_factory=lambda: ValidationScore(-math.inf, -math.inf, 0.0))
     best_epoch: int = 0
     epochs: int = 0
@@ -58,12 +44,45 @@ class _Run:
     going: bool = True
 
 
-class Loop:
-    """Trains the runs of a program: an iterator of epochs.
+class Program(ABC):
+    """The computations of an epoch for some runs, each of which is a row of the program."""
 
-    Each epoch is a gradient step and a validation. A run ends when its validation score has not improved for
-    ``training.patience`` epochs, or when its loss is not finite; the loop ends with the last run.
-    """
+    runs: list[int]  # the index of the run in each row
+    stats: Stats  # what the last step cost each row
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Iterable[Tensor]:
+        """The parameters that are trained."""
+
+    @abstractmethod
+    def step(self, epoch: int) -> list[float]:
+        """Take the gradient step of an epoch, counted from 1, and return the loss of each row before it."""
+
+    @abstractmethod
+    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
+        """Return the best score of each row over the time grid of the training, or over ``AT_END``."""
+
+    @abstractmethod
+    def keep_best(self, rows: list[int]) -> None:
+        """Keep the current weights of these rows as the best of their runs."""
+
+    @abstractmethod
+    def drop_all_but(self, rows: list[int]) -> None:
+        """Allow the program to stop computing the other rows; ``runs`` says which ones remain."""
+
+    @abstractmethod
+    def restore_best(self) -> None:
+        """Give the model of every run its best weights."""
+
+    @abstractmethod
+    def validate_best(self) -> list[ValidationScore]:
+        """Return the best score of every run over the time grid, at its best weights."""
+
+
+class Loop:
+    """Trains the runs of a program: an iterator of epochs, each a gradient step and a validation. A run ends when its
+    validation score has not improved for ``training.patience`` epochs, or when its loss is not finite."""
 
     def __init__(self, program: Program, training: Training) -> None:
         self.program, self.training = program, training

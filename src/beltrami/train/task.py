@@ -13,23 +13,19 @@ from beltrami.data import Split
 Reduction = Literal["none", "mean"]
 
 
+@dataclass(frozen=True)
 class Task(ABC):
-    """A kind of targets ``y``, one row per node.
+    """A kind of targets ``y``, one row per node, for a model with ``num_outputs`` outputs per node.
 
-    Attributes:
-        exclusive: whether a node has exactly one of the outputs as its class, as consistency and self-training need.
+    ``exclusive``: whether a node has exactly one of the outputs as its class, as consistency and self-training need.
 
     Shapes:
         ``outputs`` (..., n, num_outputs): a model's outputs at n nodes, at any number of times or passes; ``y`` (n,) or
         (n, num_outputs).
     """
 
+    num_outputs: int
     exclusive: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def num_outputs(self) -> int:
-        """The number of outputs a model needs per node."""
 
     @abstractmethod
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
@@ -37,10 +33,8 @@ class Task(ABC):
 
     @abstractmethod
     def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
-        """Return the number by which validation chooses, (...,); higher is better.
-
-        ``counted``: a mask (n,) of the nodes that count; None for all of them.
-        """
+        """Return the number by which validation chooses, (...,); higher is better. ``counted``: a mask (n,) of the
+        nodes that count; None for all of them."""
 
     @abstractmethod
     def prediction(self, outputs: Tensor) -> Tensor:
@@ -67,18 +61,9 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """One class of ``num_classes`` per node: cross-entropy, scored by accuracy.
+    """One class of ``num_outputs`` per node: cross-entropy, scored by accuracy; ``y`` (n,) integers from 0."""
 
-    Shapes:
-        ``y`` (n,) integers from 0.
-    """
-
-    num_classes: int
     exclusive: ClassVar[bool] = True
-
-    @property
-    def num_outputs(self) -> int:
-        return self.num_classes
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
         return F.cross_entropy(outputs.movedim(-1, 1), y.expand(outputs.shape[:-1]), reduction=reduction)
@@ -98,38 +83,30 @@ class Classification(Task):
 
     def check_targets(self, y: Tensor, split: Split) -> None:
         known = y[split.train | split.val]
-        odd = known[(known < 0) | (known >= self.num_classes)]
+        odd = known[(known < 0) | (known >= self.num_outputs)]
         if len(odd):
             raise ValueError(
                 f"`y` holds class {int(odd[0])} at a training or validation node; "
-                f"the model's {self.num_classes} classes are counted from 0."
+                f"the model's {self.num_outputs} classes are counted from 0."
             )
-        missing = (torch.bincount(y[split.train], minlength=self.num_classes) == 0).nonzero()[:, 0].tolist()
+        missing = (torch.bincount(y[split.train], minlength=self.num_outputs) == 0).nonzero()[:, 0].tolist()
         if missing:
             raise ValueError(
-                f"class {missing[0]} has no training nodes ({len(missing)} of {self.num_classes} classes have none): "
+                f"class {missing[0]} has no training nodes ({len(missing)} of {self.num_outputs} classes have none): "
                 "give each class at least one, or leave it out."
             )
 
 
 @dataclass(frozen=True)
 class MultiLabel(Task):
-    r"""Any subset of ``num_labels`` labels per node: binary cross-entropy, a mean over the labels, scored by micro-F1,
+    r"""Any subset of ``num_outputs`` labels per node: binary cross-entropy, a mean over the labels, scored by micro-F1,
 
     .. math:: F_1 = 2 \mathrm{TP} / (2 \mathrm{TP} + \mathrm{FP} + \mathrm{FN}),
 
     counted over all nodes and labels; 0 without any positive. Most labels are absent at most nodes: the share of right
     entries would reward a model that predicts none, and the share of nodes with every label right ignores near misses.
-
-    Shapes:
-        ``y`` (n, num_labels) of 0 and 1, of any dtype.
+    ``y`` (n, num_outputs) has 0 and 1, of any dtype.
     """
-
-    num_labels: int
-
-    @property
-    def num_outputs(self) -> int:
-        return self.num_labels
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
         losses = F.binary_cross_entropy_with_logits(outputs, y.to(outputs.dtype).expand_as(outputs), reduction="none")
@@ -143,15 +120,15 @@ class MultiLabel(Task):
         return 2 * hits.to(outputs.dtype) / total.clamp(min=1)
 
     def prediction(self, outputs: Tensor) -> Tensor:
-        """Return whether each label is more likely present than absent, (..., n, num_labels)."""
+        """Return whether each label is more likely present than absent, (..., n, num_outputs)."""
         return outputs > 0
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         return outputs.sigmoid()
 
     def check_targets(self, y: Tensor, split: Split) -> None:
-        if y.shape != (len(y), self.num_labels):
-            raise ValueError(f"MultiLabel needs `y` of shape (n, {self.num_labels}); got {tuple(y.shape)}.")
+        if y.shape != (len(y), self.num_outputs):
+            raise ValueError(f"MultiLabel needs `y` of shape (n, {self.num_outputs}); got {tuple(y.shape)}.")
         known = y[split.train | split.val]
         odd = known[(known != 0) & (known != 1)]
         if len(odd):
@@ -163,24 +140,18 @@ class MultiLabel(Task):
 
 @dataclass(frozen=True)
 class Regression(Task):
-    r"""``num_targets`` real numbers per node: mean squared error, scored by the negative root of it,
+    r"""``num_outputs`` real numbers per node: mean squared error, scored by the negative root of it,
 
     .. math:: -\sqrt{\tfrac{1}{n d} \sum_{i, c} (\hat y_{ic} - y_{ic})^2},
 
     which has the units of ``y``. R^2 would choose the same epochs, but is undefined for nodes of one common target.
-
-    Shapes:
-        ``y`` (n, num_targets), or (n,) for one target; floating point.
+    ``y`` (n, num_outputs), or (n,) for one target, is floating point.
     """
 
-    num_targets: int = 1
-
-    @property
-    def num_outputs(self) -> int:
-        return self.num_targets
+    num_outputs: int = 1
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
-        squares = (outputs - y.reshape(-1, self.num_targets)).square()
+        squares = (outputs - y.reshape(-1, self.num_outputs)).square()
         return squares.mean() if reduction == "mean" else squares.mean(-1)
 
     def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
@@ -190,15 +161,15 @@ class Regression(Task):
 
     def prediction(self, outputs: Tensor) -> Tensor:
         """Return the outputs, without their last dimension for one target."""
-        return outputs.squeeze(-1) if self.num_targets == 1 else outputs
+        return outputs.squeeze(-1) if self.num_outputs == 1 else outputs
 
     def probabilities(self, outputs: Tensor) -> Tensor:
         raise ValueError("Regression has no classes, and so no probabilities.")
 
     def check_targets(self, y: Tensor, split: Split) -> None:
-        shapes = [(len(y), self.num_targets)] + [(len(y),)] * (self.num_targets == 1)
+        shapes = [(len(y), self.num_outputs)] + [(len(y),)] * (self.num_outputs == 1)
         if y.shape not in shapes:
-            raise ValueError(f"Regression needs `y` of shape (n, {self.num_targets}); got {tuple(y.shape)}.")
+            raise ValueError(f"Regression needs `y` of shape (n, {self.num_outputs}); got {tuple(y.shape)}.")
         if not y.is_floating_point():
             raise ValueError(f"Regression needs floating-point `y`; got {y.dtype}. Try `y.float()`.")
         if not bool(torch.isfinite(y[split.train | split.val]).all()):

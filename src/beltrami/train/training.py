@@ -1,4 +1,4 @@
-"""Training: how to train, as settings; and seeds."""
+"""How to train, as settings: consistency of several passes, decays, patience; and seeds."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,85 +9,87 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from beltrami.train.objective import Consistency
-from beltrami.train.task import Task
 from beltrami.train.validation import TimeGrid
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
 
 @dataclass(frozen=True)
-class Training:
-    """Settings of training.
+class Consistency:
+    r"""Consistency of several passes with dropout, on labelled and unlabelled nodes (Feng et al. 2020).
 
-    Args:
-        epochs: passes over the graph, at most.
-        optimiser: makes the optimiser from parameter groups, each with its weight decay.
-        weight_decay: of every parameter outside the diffusivity.
-        attention_decay: of the diffusivity's parameters; strong decay keeps attention uniform.
-        patience: epochs without improvement on validation nodes after which a run stops.
-        time_grid: the times of the trajectory that validation chooses from.
-        validate_every: epochs between validations along the whole grid; the others evaluate the terminal time alone.
-        ema: decay of an exponential moving average of the weights, which validation then scores and the run keeps; 0
-            for the weights themselves. Steadier where validation nodes are few.
-        consistency: consistency of several passes on all nodes, added to the loss of a classification.
-        self_training: how many of the most certain nodes of each class become training nodes of a second round, which
-            starts from the initial weights and gives the result; 0 for one round. For classification.
-        cuda_graph: whether steps run as a CUDA graph; None for wherever possible. Values are the same.
+    With :math:`p^{(k)}_i` the class probabilities of node i in pass k of K and :math:`\bar p_i` their mean,
+
+    .. math:: \frac{w}{K n} \sum_{k, i} \| p^{(k)}_i - s(\bar p_i) \|^2, \qquad
+        s(p)_c = p_c^{1 / \tau} / \sum_b p_b^{1 / \tau}.
+
+    The sharpened mean is a target: no gradient passes through it. No label enters. An untrained model agrees best with
+    itself by predicting one class for all nodes, and with few classes it may stay there: ``ramp`` avoids that.
     """
 
-    epochs: int
-    optimiser: MakeOptimiser
-    weight_decay: float = 0.0
-    attention_decay: float = 0.0
-    patience: int = 100
-    time_grid: TimeGrid = field(default_factory=TimeGrid)
-    validate_every: int = 5
-    ema: float = 0.0
-    consistency: Consistency = field(default_factory=Consistency)
-    self_training: int = 0
-    cuda_graph: bool | None = None
+    weight: float = 0.0  # w; 0 for none
+    passes: int = 1  # K; each costs a solve. With one, the target is the node's own sharpened prediction.
+    temperature: float = 0.5  # tau in (0, 1]; the smaller, the nearer the target is to one class
+    ramp: int = 0  # epochs over which w rises linearly from 0
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.patience < 1 or self.validate_every < 1:
+        if not 0 <= self.weight < float("inf") or self.passes < 1 or not 0 < self.temperature <= 1 or self.ramp < 0:
             raise ValueError(
-                "Training needs `epochs`, `patience` and `validate_every` at least 1; "
-                f"got {self.epochs}, {self.patience}, {self.validate_every}."
+                "Consistency needs `weight` and `ramp` at least 0, `passes` at least 1, `temperature` above 0 and at "
+                f"most 1; got {self.weight}, {self.ramp}, {self.passes}, {self.temperature}."
             )
-        if self.self_training < 0:
-            raise ValueError(
-                f"Training needs `self_training`, a number of nodes, at least 0; got {self.self_training}."
-            )
+
+    def share(self, epoch: int) -> float:
+        """Return the part of w that counts in an epoch, counted from 1."""
+        return min(1.0, epoch / self.ramp) if self.ramp else 1.0
+
+    def __call__(self, p: Tensor) -> Tensor:
+        """Return the cost of class probabilities (K, n, classes)."""
+        target = (p.detach().mean(0).log() / self.temperature).softmax(-1)
+        return self.weight * (p - target).square().sum(-1).mean()
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of training."""
+
+    epochs: int  # passes over the graph, at most
+    optimiser: MakeOptimiser  # from parameter groups, each with its weight decay
+    weight_decay: float = 0.0  # of every parameter outside the diffusivity
+    attention_decay: float = 0.0  # of the diffusivity's parameters; strong decay keeps attention uniform
+    patience: int = 100  # epochs without improvement on validation nodes after which a run stops
+    time_grid: TimeGrid = field(default_factory=TimeGrid)  # the times that validation chooses from
+    validate_every: int = 5  # epochs between validations along the whole grid; the others evaluate T alone
+    # Decay of an exponential moving average of the weights, which validation then scores and the run keeps; 0 for the
+    # weights themselves. Steadier where validation nodes are few.
+    ema: float = 0.0
+    consistency: Consistency = field(default_factory=Consistency)
+    # How many of the most certain nodes of each class become training nodes of a second round, which starts from the
+    # initial weights and gives the result; 0 for one round. For classification.
+    self_training: int = 0
+    cuda_graph: bool | None = None  # whether steps run as a CUDA graph; None for where possible. Values are the same.
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 1, "patience": 1, "validate_every": 1, "weight_decay": 0, "attention_decay": 0}
+        for name, bound in {**least, "self_training": 0}.items():
+            if getattr(self, name) < bound:
+                raise ValueError(f"Training needs `{name}` at least {bound}; got {getattr(self, name)}.")
         if not 0 <= self.ema < 1:
             raise ValueError(f"Training needs `ema` at least 0 and below 1; got {self.ema}.")
-        if self.weight_decay < 0 or self.attention_decay < 0:
-            raise ValueError(f"weight decay must be at least 0; got {self.weight_decay} and {self.attention_decay}.")
 
     @property
     def most_epochs(self) -> int:
         """The most epochs that all rounds can take."""
         return 2 * self.epochs if self.self_training else self.epochs
 
-    def check_task(self, task: Task) -> None:
-        """Refuse settings that the task does not allow."""
-        if (self.consistency.weight or self.self_training) and not task.exclusive:
-            need = "`consistency` and `self_training` need a task with one class per node"
-            raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
-
-    def parameter_groups(self, parameters: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-        """Return the parameters of a model by name, stacked or not, as groups: those of the diffusivity and others."""
-        attention = [tensor for name, tensor in parameters.items() if _is_attention(name)]
-        others = [tensor for name, tensor in parameters.items() if not _is_attention(name)]
-        groups = [(others, self.weight_decay), (attention, self.attention_decay)]
-        return [{"params": tensors, "weight_decay": decay} for tensors, decay in groups if tensors]
-
     def make_optimiser(self, parameters: Mapping[str, Tensor]) -> Optimizer:
-        """Return a fresh optimiser of the parameters of a model by name."""
-        return self.optimiser(self.parameter_groups(parameters))
-
-
-def _is_attention(name: str) -> bool:
-    return name.startswith("evolution.") and ".diffusivity." in name
+        """Return a fresh optimiser of the parameters of a model by name: those of the diffusivity, and others."""
+        attention = [name for name in parameters if name.startswith("evolution.") and ".diffusivity." in name]
+        others = [name for name in parameters if name not in attention]
+        groups = [(others, self.weight_decay), (attention, self.attention_decay)]
+        return self.optimiser(
+            [{"params": [parameters[n] for n in names], "weight_decay": decay} for names, decay in groups if names]
+        )
 
 
 def count_parameters(parameters: Iterable[Tensor]) -> int:

@@ -28,17 +28,11 @@ class ValidationScore:
 
 @dataclass(frozen=True)
 class TimeGrid:
-    """The times at which validation evaluates the model: from T / ``resolution`` to ``multiple`` T.
+    """The times at which validation evaluates the model: from T / ``resolution`` to ``multiple`` T."""
 
-    Args:
-        multiple: how far the grid goes beyond the terminal time T; 1 for T alone.
-        resolution: times per T.
-        patience: times without improvement after which later ones are not considered.
-    """
-
-    multiple: float = 3.0
-    resolution: int = 8
-    patience: int = 12
+    multiple: float = 3.0  # of the terminal time T; 1 for T alone
+    resolution: int = 8  # times per T
+    patience: int = 12  # times without improvement after which later ones are not considered
 
     def __post_init__(self) -> None:
         if not 1 <= self.multiple < float("inf") or self.resolution < 1 or self.patience < 1:
@@ -54,7 +48,7 @@ class TimeGrid:
         last = int(self.multiple * self.resolution)
         return tuple(time if k == self.resolution else time * k / self.resolution for k in range(1, last + 1))
 
-    def best(self, metrics: Sequence[float], losses: Sequence[float], time: float) -> ValidationScore:
+    def best(self, metrics: Sequence[float], losses: Sequence[float], *, time: float) -> ValidationScore:
         """Return the best score on the grid for the terminal time ``time``, as far as patience reaches."""
         scores = [ValidationScore(a, -b, t) for a, b, t in zip(metrics, losses, self.times(time), strict=True)]
         best, since = scores[0], 0
@@ -65,17 +59,14 @@ class TimeGrid:
         return best
 
 
-AT_END = TimeGrid(multiple=1.0)
-"""The terminal time alone."""
+AT_END = TimeGrid(multiple=1.0)  # the terminal time alone
 
 
 def make_validation(
     model: Classifier, inputs: Inputs, y: Tensor, split: Split, time_grid: TimeGrid, task: Task, capture: bool = False
 ) -> Callable[[], ValidationScore]:
-    """Return a function that computes the best score of the validation nodes over the times of ``time_grid``.
-
-    With ``capture`` it replays a CUDA graph.
-    """
+    """Return a function that computes the best score of the validation nodes over the times of ``time_grid``; with
+    ``capture`` it replays a CUDA graph."""
     nodes = split.val.nonzero()[:, 0]
     targets, times = y[nodes], (0.0, *time_grid.times(model.time))
 
@@ -85,13 +76,8 @@ def make_validation(
         outputs = model.logits_along(inputs, times, nodes=nodes)[1:]  # (times, nodes, outputs)
         return torch.stack((task.metric(outputs, targets), task.loss(outputs, targets, reduction="none").mean(-1)))
 
-    evaluate = replayed(metrics_and_losses, device=y.device, capture=capture)
-
-    def score() -> ValidationScore:
-        metrics, losses = evaluate().tolist()
-        return time_grid.best(metrics, losses, model.time)
-
-    return score
+    values = replayed(metrics_and_losses, device=y.device, capture=capture)
+    return lambda: time_grid.best(*values().tolist(), time=model.time)
 
 
 @torch.no_grad()
@@ -102,9 +88,7 @@ def predict(model: Classifier, inputs: Inputs, *, time: float) -> Tensor:
 
 
 def read_test(outputs: Tensor, y: Tensor, split: Split, *, task: Task | None = None) -> float:
-    """Return the metric on the test nodes, by default the accuracy; 0 without test nodes.
-
-    No other function reads their targets: call it once, after every choice is made.
-    """
+    """Return the metric on the test nodes, by default the accuracy; 0 without test nodes. No other function reads their
+    targets: call it once, after every choice is made."""
     task = Classification(outputs.shape[-1]) if task is None else task
     return float(task.metric(outputs[split.test], y[split.test])) if bool(split.test.any()) else 0.0

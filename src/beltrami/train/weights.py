@@ -4,9 +4,11 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
@@ -21,16 +23,11 @@ Tensors = dict[str, Tensor]
 
 def save_weights(model: nn.Module, path: Path) -> None:
     """Write the weights of a model as safetensors, the whole file or nothing."""
-    from safetensors.torch import save
-
     write_atomically(path, save({name: tensor.contiguous() for name, tensor in model.state_dict().items()}))
 
 
 def load_weights(model: nn.Module, path: Path, *, device: torch.device | str = "cpu") -> None:
     """Read weights from a safetensors file into a model; a :class:`DataError` says what does not fit."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
     try:
         weights = load(path.read_bytes())
     except FileNotFoundError:
@@ -57,11 +54,6 @@ class ExponentialMovingAverage:
         example = next(tensor for tensor, _ in self.pairs if tensor.is_floating_point())
         self.p = torch.ones((), dtype=example.dtype, device=example.device)  # a tensor, for CUDA graphs to read
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """The tensors that follow."""
-        return [average for average, _ in self.pairs]
-
     def begin(self, step: int) -> None:
         """Prepare a step, counted from 1."""
         self.p.fill_(1.0 if step == 1 else 1.0 - self.decay)
@@ -82,13 +74,10 @@ def tensors_of(model: nn.Module) -> Tensors:
 
 @dataclass(frozen=True, eq=False)
 class StackedWeights:
-    """Parameters and buffers of models of one architecture by name, each with the models along its first dimension.
-
-    ``template`` is a model whose code is run on every row.
-    """
+    """Parameters and buffers of models of one architecture by name, each with the models along its first dimension."""
 
     tensors: Tensors
-    template: Classifier
+    template: Classifier  # whose code is run on every row
 
     @staticmethod
     def of(models: Sequence[Classifier]) -> "StackedWeights":
@@ -129,9 +118,8 @@ class StackedWeights:
         """Return ``work(model, *row)`` for every model and its rows of ``args``, ``chunk`` models or all at once."""
         function = _Function(self.template, work)
 
-        def one(tensors: Tensors, *args: Tensor) -> T:
-            result: T = functional_call(function, {f"model.{name}": x for name, x in tensors.items()}, args)
-            return result
+        def one(tensors: Tensors, *args: Tensor) -> Any:
+            return functional_call(function, {f"model.{name}": x for name, x in tensors.items()}, args)
 
         results: T = vmap(one, chunk_size=chunk)(self.tensors, *args)
         return results

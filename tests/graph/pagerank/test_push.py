@@ -1,4 +1,4 @@
-"""Push against the dense inverse, its estimate against its equations, and its two backends against each other."""
+"""Push against the dense inverse, and its estimate against its equations."""
 
 from collections.abc import Iterator
 
@@ -10,20 +10,12 @@ from torch import Tensor
 from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.pagerank import push, push_torch
-from beltrami.graph.pagerank.push import Estimate, PushBackend, Walk, entries_above, largest_entries
+from beltrami.graph.pagerank import push
+from beltrami.graph.pagerank.push import Estimate, Walk, entries_above, largest_entries
+
+push_numba = pytest.importorskip("beltrami.graph.pagerank.push_numba")
 
 RESTART = 0.05
-
-
-@pytest.fixture(params=["push_torch", "push_numba"])
-def backend(request: pytest.FixtureRequest) -> PushBackend:
-    if request.param == "push_torch":
-        return push_torch
-    pytest.importorskip("numba")
-    from beltrami.graph.pagerank import push_numba
-
-    return push_numba
 
 
 @pytest.fixture
@@ -82,44 +74,43 @@ def share_found(found: Tensor, kernel: Tensor, top: int) -> float:
 
 @ON_GRAPHS
 @pytest.mark.parametrize("restart", [0.05, 0.3])
-def test_all_entries_are_the_dense_inverse(edges: Edges, restart: float, backend: PushBackend) -> None:
-    found = largest_entries(edges, restart=restart, top=edges.num_nodes, tolerance=1e-6, backend=backend)
+def test_all_entries_are_the_dense_inverse(edges: Edges, restart: float) -> None:
+    found = largest_entries(edges, restart=restart, top=edges.num_nodes, tolerance=1e-6)
     torch.testing.assert_close(found.to_dense().double(), exact(edges, restart), atol=5e-6, rtol=0)  # single precision
 
 
 @ON_GRAPHS
 @pytest.mark.parametrize("top", [1, 20])
-def test_the_largest_entries_of_every_row_are_found(edges: Edges, top: int, backend: PushBackend) -> None:
-    found, kernel = largest_entries(edges, restart=RESTART, top=top, backend=backend).to_dense().double(), exact(edges)
+def test_the_largest_entries_of_every_row_are_found(edges: Edges, top: int) -> None:
+    found, kernel = largest_entries(edges, restart=RESTART, top=top).to_dense().double(), exact(edges)
     assert share_found(found, kernel, top) >= 0.99
     assert float((found - kernel)[found > 0].abs().max()) < 1e-4
 
 
-@pytest.mark.slow
-def test_the_largest_entries_are_found_on_a_graph_with_hubs(backend: PushBackend) -> None:
+def test_the_largest_entries_are_found_on_a_graph_with_hubs() -> None:
     data = power_law(300, 1200, seed=0)
     edges = Edges.build(data.edge_index, num_nodes=300).with_loops(1.0)
-    found = largest_entries(edges, restart=RESTART, top=32, backend=backend).to_dense().double()
+    found = largest_entries(edges, restart=RESTART, top=32).to_dense().double()
     kernel = exact(edges)
     assert share_found(found, kernel, 32) >= 0.99
     assert float((found - kernel)[found > 0].abs().max()) < 1e-4
 
 
 @ON_GRAPHS
-def test_entries_above_a_value_are_those_of_the_dense_inverse(edges: Edges, backend: PushBackend) -> None:
+def test_entries_above_a_value_are_those_of_the_dense_inverse(edges: Edges) -> None:
     kernel, least = exact(edges), 0.02
     assert float((kernel - least).abs().min()) > 1e-6, "a value too near to the threshold says nothing"
-    found = entries_above(edges, restart=RESTART, least=least, backend=backend).to_dense()
+    found = entries_above(edges, restart=RESTART, least=least).to_dense()
     assert torch.equal(found > 0, kernel >= least)
     torch.testing.assert_close(found.double(), kernel * (kernel >= least), atol=1e-5, rtol=0)
 
 
 @ON_GRAPHS
-def test_the_estimate_and_its_refinement_satisfy_their_equations(edges: Edges, backend: PushBackend) -> None:
+def test_the_estimate_and_its_refinement_satisfy_their_equations(edges: Edges) -> None:
     """No residual above its threshold, K = P + R K, and P + R P^T + ell ell^T at every candidate."""
     n, tolerance = edges.num_nodes, 3e-3
     walk = Walk.on(edges, restart=RESTART, tolerance=tolerance)
-    count, index, value = backend.push(walk, 0, n)
+    count, index, value = push_numba.push(walk, 0, n)
     assert all(bool((row.diff() <= 0).all()) for row in value.split(count.tolist())), "from the largest down"
     p = torch.zeros(n, n, dtype=torch.float64)
     p[torch.repeat_interleave(torch.arange(n), count), index.long()] = value.double()
@@ -129,73 +120,53 @@ def test_the_estimate_and_its_refinement_satisfy_their_equations(edges: Edges, b
     torch.testing.assert_close(p + r @ exact(edges), exact(edges), atol=1e-6, rtol=0)
     left = r @ walk.v.double()
     formula = p + r @ p.T + left[:, None] * left
-    row, column, refined = backend.refine(
-        walk, Estimate.of(walk, count, index, value), 0, n, candidates=None, least=1e-4
+    row, column, refined = push_numba.refine(
+        walk, Estimate.of(walk, count, index, value), 0, n, candidates=n, least=1e-4
     )
     assert len(row) > n
     torch.testing.assert_close(refined.double(), formula[row, column], atol=1e-5, rtol=0)
     assert float((formula - exact(edges)).abs().max()) < 0.1 * float((p - exact(edges)).abs().max())
 
 
-@pytest.mark.parametrize("block", [7, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_result_does_not_depend_on_the_block(
-    block: int, backend: PushBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("blocks", [9, pytest.param(61, marks=pytest.mark.slow)])
+def test_the_result_does_not_depend_on_the_blocks(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     edges, found = patchwork(3, weighted=True), []
-    for rows in (61, block):
-        monkeypatch.setattr(backend, "block", lambda num_nodes, rows=rows: rows)
-        found.append(largest_entries(edges, restart=RESTART, top=6, backend=backend))
+    for number in (1, blocks):
+        monkeypatch.setattr(push, "BLOCKS", number)
+        found.append(largest_entries(edges, restart=RESTART, top=6))
     whole, parts = found
     assert torch.equal(parts.indices(), whole.indices())
-    if backend is push_torch:  # the order of the sums depends on the block
-        torch.testing.assert_close(parts.values(), whole.values(), atol=1e-6, rtol=0)
-    else:
-        assert torch.equal(parts.values(), whole.values())
+    assert torch.equal(parts.values(), whole.values())
 
 
-def test_the_result_does_not_depend_on_the_threads(backend: PushBackend, two_threads: None) -> None:
+def test_the_result_does_not_depend_on_the_threads(two_threads: None) -> None:
     edges = patchwork(3, weighted=True)
-    two = largest_entries(edges, restart=RESTART, top=6, backend=backend)
+    two = largest_entries(edges, restart=RESTART, top=6)
     torch.set_num_threads(1)
-    one = largest_entries(edges, restart=RESTART, top=6, backend=backend)
+    one = largest_entries(edges, restart=RESTART, top=6)
     assert torch.equal(one.indices(), two.indices())
     assert torch.equal(one.values(), two.values())
 
 
-@pytest.mark.slow
-def test_the_backends_agree() -> None:
-    pytest.importorskip("numba")
-    from beltrami.graph.pagerank import push_numba
-
-    data = power_law(300, 1200, seed=2)
-    edges = Edges.build(data.edge_index, num_nodes=300)
-    one, other = (
-        largest_entries(edges, restart=RESTART, top=10, backend=e).to_dense() for e in (push_torch, push_numba)
-    )
-    both = (one > 0) & (other > 0)
-    assert int(both.sum()) >= 0.999 * int((one > 0).sum())  # equal entries may be told apart by rounding
-    torch.testing.assert_close(one[both], other[both], atol=1e-6, rtol=0)
-
-
-def test_without_numba_the_backend_is_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = Walk.on(kite(), restart=RESTART, tolerance=1e-4)
+def test_push_without_numba_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(push, "find_spec", lambda name: None)
-    assert push._backend(walk) is push_torch
+    with pytest.raises(ImportError, match="push needs numba: pip install"):
+        largest_entries(kite(), restart=RESTART, top=2)
 
 
-def test_the_kernel_of_a_graph_without_edges_is_diagonal(backend: PushBackend) -> None:
+def test_the_kernel_of_a_graph_without_edges_is_diagonal() -> None:
     none = Edges.build(torch.zeros(2, 0, dtype=torch.long), num_nodes=3)
-    found = largest_entries(none, restart=0.2, top=2, backend=backend)
+    found = largest_entries(none, restart=0.2, top=2)
     torch.testing.assert_close(found.to_dense(), 0.2 * torch.eye(3))
 
 
-def test_parallel_edges_are_added_up(backend: PushBackend) -> None:
+def test_parallel_edges_are_added_up() -> None:
     edge_index = torch.tensor([[0, 0, 1, 1, 1, 2], [1, 1, 0, 0, 2, 1]])
     edges = Edges.build(edge_index, num_nodes=3)
     once = Edges.build(
         torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3, weight=torch.tensor([2.0, 2.0, 1.0, 1.0])
     )
-    found = largest_entries(edges, restart=RESTART, top=3, tolerance=1e-7, backend=backend).to_dense()
+    found = largest_entries(edges, restart=RESTART, top=3, tolerance=1e-7).to_dense()
     torch.testing.assert_close(found.double(), exact(once), atol=1e-6, rtol=0)
 
 

@@ -7,8 +7,9 @@ import pytest
 from study_records import a_record
 
 from beltrami.errors import DataError
-from beltrami.lab.study import STUDIES, Record, RecordLog, plan, read_folder, read_records
-from beltrami.lab.study.record import latest
+from beltrami.lab.study.planning import plan
+from beltrami.lab.study.record import Record, RecordLog, latest, read_folder, read_records
+from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Outcome
 
 FIRST_RELEASE_GCN = {

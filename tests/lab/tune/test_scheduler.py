@@ -12,10 +12,10 @@ import pytest
 from study_records import Seen
 
 from beltrami.config import override
-from beltrami.lab.executor import Local
-from beltrami.lab.study import Record, RecordLog, read_records
-from beltrami.lab.tune import Rungs, TrialProgress, TrialWorker, run_search, search_for
-from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch
+from beltrami.lab.executor import Finished, JobReport, Local, OnEpoch
+from beltrami.lab.study.record import Record, RecordLog, read_records
+from beltrami.lab.tune.scheduler import Rungs, TrialWorker, run_search
+from beltrami.lab.tune.search import TrialProgress, search_for
 
 SEARCH = search_for("digits", "blend", splits=1, settings=["train.epochs=25"])
 
@@ -73,8 +73,8 @@ def test_trials_that_fail_or_die_leave_their_error_and_do_not_count_later(tmp_pa
     assert brief(searched(path, {0: None})[0]) == ("0", 10, False, "the loss became nan")
 
     class Dying(Local):
-        def wait(self, *given: Any) -> tuple[Any, Finished | Died]:
-            return self._running.pop(), Died()
+        def wait(self, *given: Any) -> tuple[Any, Finished | None]:
+            return self._running.pop(), None
 
     with RecordLog(path, resume=True) as log, Dying(LevelWorker({1: 1.0})) as executor:
         run_search(executor, SEARCH, [1], log, watch=Seen())

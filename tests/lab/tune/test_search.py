@@ -9,9 +9,9 @@ from beltrami.config import load_recipe, override
 from beltrami.config.build_evolution import terminal_time
 from beltrami.config.parser import departures
 from beltrami.errors import DataError, UnknownName
-from beltrami.lab.study import Record, RecordLog
 from beltrami.lab.study.planning import Sampling
-from beltrami.lab.tune import Search, TrialProgress, ranking, search_for
+from beltrami.lab.study.record import Record, RecordLog
+from beltrami.lab.tune.search import Search, TrialProgress, ranking, search_for
 
 SEARCH = search_for("digits", "blend", splits=2, settings=["train.epochs=30"])
 
@@ -34,16 +34,16 @@ def test_trial_0_is_the_recipe_and_the_others_are_points_of_its_space() -> None:
         config = SEARCH.config(number)
         assert config.train.epochs == 30
         changed = {name for name, value in departures(config).items() if departures(base).get(name) != value}
-        assert changed <= set(SEARCH.space.distributions)
+        assert changed <= set(SEARCH.space)
     assert len({str(SEARCH.config(number)) for number in range(30)}) == 30
     assert replace(SEARCH, seed=1).config(3) != SEARCH.config(3) == replace(SEARCH).config(3)
 
 
 def test_fixed_settings_are_not_searched() -> None:
-    search = search_for("digits", "blend", settings=["train.lr=0.02", "scheme.time = 3"])
+    search = search_for("digits", "blend", splits=1, settings=["train.lr=0.02", "scheme.time = 3"])
     drawn = [search.config(number) for number in range(9)]
     assert {(config.train.lr, terminal_time(config.scheme)) for config in drawn} == {(0.02, 3.0)}
-    free = search_for("digits", "blend")
+    free = search_for("digits", "blend", splits=1)
     assert [config.model.dropout for config in drawn] == [free.config(number).model.dropout for number in range(9)]
 
 
@@ -56,11 +56,11 @@ def test_a_protocol_with_one_split_varies_the_initial_weights() -> None:
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\?"):
-        search_for("digits", "blnd")
+        search_for("digits", "blnd", splits=1)
     with pytest.raises(ValueError, match=r"`splits` and `inits` of at least 1; got 0"):
         search_for("digits", "blend", splits=0)
     with pytest.raises(UnknownName, match=r"unknown setting 'train.epoch'"):
-        search_for("digits", "blend", settings=["train.epoch=3"])
+        search_for("digits", "blend", splits=1, settings=["train.epoch=3"])
 
 
 def test_a_record_holds_the_settings_of_a_trial_and_how_it_ended(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override, setting_names
-from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO
 from beltrami.config.recipe.blend import BLEND
 from beltrami.errors import UnknownName
 from beltrami.lab.tune.search_space import (
@@ -17,15 +17,16 @@ from beltrami.lab.tune.search_space import (
     Choice,
     Distribution,
     LogUniform,
-    SearchSpace,
+    Space,
     Uniform,
+    draw,
     space_of,
     value_of,
 )
 
 GRID = [k / 4000 for k in range(4000)]
 DISTRIBUTIONS: list[Distribution] = [Uniform(0.2, 0.8), LogUniform(1e-4, 0.3), Choice("a", "b", True, 8)]
-TUNABLE = [name for name in RECIPES if name not in ZOO_RECIPES]
+TUNABLE = [name for name in RECIPES if name not in ZOO]
 
 
 def contains(drawn: Distribution, value: Any) -> bool:
@@ -36,11 +37,11 @@ def contains(drawn: Distribution, value: Any) -> bool:
     return bool(drawn.low <= value <= drawn.high)
 
 
-def outside(space: SearchSpace, config: RunConfig) -> list[str]:
+def outside(space: Space, config: RunConfig) -> list[str]:
     """The settings whose value in a configuration is not in the space."""
-    values = {name: value_of(config, name) for name in space.distributions}
+    values = {name: value_of(config, name) for name in space}
     present = {name: value for name, value in values.items() if value is not ABSENT}
-    return [name for name, value in present.items() if not contains(space.distributions[name], value)]
+    return [name for name, value in present.items() if not contains(space[name], value)]
 
 
 @pytest.mark.parametrize("drawn", DISTRIBUTIONS, ids=lambda each: type(each).__name__)
@@ -71,14 +72,13 @@ def test_empty_distributions_are_refused() -> None:
 
 
 def test_points_do_not_depend_on_order_or_other_settings() -> None:
-    space = SearchSpace({"train.lr": LogUniform(1e-3, 1e-1), "model.feat": Choice(16, 32)})
-    assert [space.settings(k, seed=0) for k in (2, 1)] == [space.settings(k, seed=0) for k in (1, 2)][::-1]
-    wider = SearchSpace({"model.dropout": Uniform(0, 1), **space.distributions})
-    assert all(wider.settings(k, seed=3).items() >= space.settings(k, seed=3).items() for k in range(9))
-    assert wider.without({"model.dropout"}).settings(5, seed=0) == space.settings(5, seed=0)
-    drawn = {space.settings(k, seed=seed)["train.lr"] for k in range(50) for seed in range(2)}
+    space: Space = {"train.lr": LogUniform(1e-3, 1e-1), "model.feat": Choice(16, 32)}
+    assert [draw(space, k, seed=0) for k in (2, 1)] == [draw(space, k, seed=0) for k in (1, 2)][::-1]
+    wider = {"model.dropout": Uniform(0, 1), **space}
+    assert all(draw(wider, k, seed=3).items() >= draw(space, k, seed=3).items() for k in range(9))
+    drawn = {draw(space, k, seed=seed)["train.lr"] for k in range(50) for seed in range(2)}
     assert len(drawn) > 95
-    assert space.settings(1, seed=0)["train.lr"] == 0.01155  # on every machine
+    assert draw(space, 1, seed=0)["train.lr"] == 0.01155  # on every machine
 
 
 @pytest.mark.parametrize("name", TUNABLE)
@@ -89,7 +89,7 @@ def test_spaces_contain_the_recipe_on_every_dataset(name: str) -> None:
         config = load_recipe(name, dataset)
         space = space_of(config)
         assert outside(space, config) == [], dataset
-        assert set(space.distributions) <= set(setting_names())
+        assert set(space) <= set(setting_names())
         assert space_of(replace(config, recipe=f"{name}-tuned")) == space
 
 
@@ -98,7 +98,7 @@ def test_every_point_is_a_configuration_that_can_be_built(name: str) -> None:
     for dataset in ("digits", "pubmed"):
         config = load_recipe(name, dataset)
         for number in range(8):
-            settings = space_of(config).settings(number, seed=0)
+            settings = draw(space_of(config), number, seed=0)
             drawn = [f"{setting}={value}" for setting, value in settings.items()]
             point = override(config, drawn, skip_inapplicable=True)
             check_settings(point)
@@ -114,5 +114,5 @@ def test_every_recipe_but_those_of_the_zoo_has_a_space() -> None:
 def test_settings_outside_of_the_space_are_named() -> None:
     config = override(load_recipe("blend", "cora"), ["train.lr=3"])
     assert outside(space_of(config), config) == ["train.lr"]
-    assert "model.pos" in space_of(config).distributions
-    assert "model.pos" not in space_of(load_recipe("blend", "photo")).distributions
+    assert "model.pos" in space_of(config)
+    assert "model.pos" not in space_of(load_recipe("blend", "photo"))

@@ -14,8 +14,8 @@ from beltrami.config import RunConfig, load_recipe, override
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.lab.study.planning import Sampling
-from beltrami.lab.tune import TrialProgress, train_trial
-from beltrami.lab.tune.trial import HIDDEN, without_test_labels
+from beltrami.lab.tune.scheduler import HIDDEN, train_trial, without_test_labels
+from beltrami.lab.tune.search import TrialProgress
 from beltrami.run import Problem, run_config
 from beltrami.train import Epoch, ValidationScore
 
@@ -30,7 +30,7 @@ SHORT = [
     "model.feat=8",
 ]
 CONFIG = override(load_recipe("blend", "digits"), SHORT)
-MODULE = import_module("beltrami.lab.tune.trial")
+MODULE = import_module("beltrami.lab.tune.scheduler")
 
 
 def reports(configs: list[RunConfig]) -> list[TrialProgress]:

@@ -6,22 +6,29 @@ from collections.abc import Callable
 import pytest
 import torch
 from checks import GRAPHS, crooked, dense, normal, pairs, ragged
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GCNConv, GMMConv, SAGEConv
 
 from beltrami.graph import Edges, SparseMatrix
-from beltrami.model.baseline.base import Layer, degree_coordinates, mean_weights, symmetric_weights
-from beltrami.model.baseline.layered import GATLayer, GCNLayer, MoNetLayer, SAGEMaxPoolLayer, SAGEMeanLayer
+from beltrami.model.baseline.base import mean_weights, symmetric_weights
+from beltrami.model.baseline.layered import (
+    GATLayer,
+    GCNLayer,
+    MoNetLayer,
+    SAGEMaxPoolLayer,
+    SAGEMeanLayer,
+    degree_coordinates,
+)
 from beltrami.train import seeded
 
 IN, OUT = 5, 4
 every_graph = pytest.mark.parametrize("graph", GRAPHS)
 
 
-MAKERS: dict[str, Callable[[], Layer]] = {
+MAKERS: dict[str, Callable[[], nn.Module]] = {
     "gcn": lambda: GCNLayer(IN, OUT),
     "gat": lambda: GATLayer(IN, OUT, heads=2),
     "gat averaged": lambda: GATLayer(IN, OUT, heads=3, average=True),
@@ -32,7 +39,7 @@ MAKERS: dict[str, Callable[[], Layer]] = {
 every_layer = pytest.mark.parametrize("name", MAKERS)
 
 
-def layer(name: str) -> Layer:
+def layer(name: str) -> nn.Module:
     """Return a layer in double precision, with biases away from zero."""
     with seeded(0):
         made = MAKERS[name]()

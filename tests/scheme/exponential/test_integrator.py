@@ -104,7 +104,7 @@ def test_the_error_is_below_the_bound_and_the_bound_below_the_target(norm: float
         field = Dense(b, norm=norm)
         series = expand(field, w, s, target=target)
         d = series.expansion.coefficients(torch.tensor([s], dtype=torch.float64), size=series.size)[0]
-        found = torch.tensordot(d[: series.count], torch.cat(series.blocks)[:, 0], 1)
+        found = torch.tensordot(d[: series.degree + 1], torch.cat(series.blocks)[:, 0], 1)
         slope = Dense(b, source=w, norm=norm)
         error = mean_norm(found - exact(slope, torch.zeros_like(w), s) / s, norm) / mean_norm(w, norm)
         assert float(error) <= series.bound + 1e-14
@@ -115,7 +115,7 @@ def test_the_error_is_below_the_bound_and_the_bound_below_the_target(norm: float
 def test_powers_are_used_if_the_spectrum_is_far_from_real(directed: bool) -> None:
     series = expand(Dense(ring(directed=directed), norm=2.0), normal(N, D), 18.0, target=1e-6)
     assert isinstance(series.expansion, Taylor if directed else Chebyshev)
-    assert series.products == series.count - 1 + (8 if directed else 0)  # the trial of Chebyshev polynomials counts
+    assert series.products == series.degree + (8 if directed else 0)  # the trial of Chebyshev polynomials counts
 
 
 @pytest.mark.parametrize(("rtol", "most"), [(1e-3, 18), (1e-6, 26)])

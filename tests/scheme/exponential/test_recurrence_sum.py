@@ -6,7 +6,7 @@ from checks import Full
 from torch import Tensor
 
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor
-from beltrami.scheme.exponential.recurrence_sum import BatchedRecurrenceSum, recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import recurrence_sum
 
 RUNS, NODES, WIDTH = 3, 4, 2
 DRAW = torch.Generator().manual_seed(0)
@@ -58,8 +58,3 @@ def test_each_derivative_is_the_same_when_computed_alone(times: int, wanted: int
         return torch.autograd.grad(out.sin().sum(), [x[k] for k in needed])
 
     torch.testing.assert_close(derivatives(wanted)[0], derivatives(0, 1, 2, 3)[wanted], rtol=0, atol=0)
-
-
-def test_a_single_field_is_refused_by_the_batched_sum() -> None:
-    with pytest.raises(RuntimeError, match=r"BatchedRecurrenceSum needs torch.func.vmap"):
-        BatchedRecurrenceSum.apply(*drawn(4, 2, 2), Full(), 2.0)  # type: ignore[no-untyped-call]

@@ -12,20 +12,12 @@ from beltrami.data import CATALOGUE
 from beltrami.errors import UnknownName
 
 DATASETS = ("digits", "cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo")
-BARE = RunConfig(
-    dataset="",
-    recipe="",
-    diffusivity=NoneSpec(),
-    flow=NoneSpec(),
-    scheme=NoneSpec(),
-    train=TrainSpec(epochs=300, lr=0.01, weight_decay=5e-4, validate_every=1, time_grid=TerminalSpec()),
-)
-TWO_LAYERS = replace(
-    BARE,
-    stencil=NoneSpec(),
-    scheme=ConstantSpec(solver="euler", time=2.0, dt=1.0),
-    train=TrainSpec(epochs=100, lr=0.01, attention_decay=5e-3, time_grid=TerminalSpec(), validate_every=1),
-)
+NONE = NoneSpec()
+TRAIN = TrainSpec(epochs=300, lr=0.01, weight_decay=5e-4, validate_every=1, time_grid=TerminalSpec())
+BARE = RunConfig(dataset="", recipe="", diffusivity=NONE, flow=NONE, scheme=NONE, train=TRAIN)
+TWO_STEPS = ConstantSpec(solver="euler", time=2.0, dt=1.0)
+DECAYED = replace(TRAIN, epochs=100, weight_decay=5e-3, attention_decay=5e-3)
+TWO_LAYERS = replace(BARE, stencil=NONE, scheme=TWO_STEPS, train=DECAYED)
 DROPOUT, NO_LOOPS = ("model.dropout=0.5", "model.input_dropout=0.5"), "stencil.loops=0"
 RK4 = ("scheme.kind=constant", "scheme.solver=rk4", "scheme.time=1", "scheme.dt=0.25")
 GAT = ("model.kind=gat", "model.dropout=0.6", "model.input_dropout=0.6", "train.lr=0.005")
@@ -110,32 +102,20 @@ GRAND: Mapping[str, tuple[str, ...]] = {
 """BLEND without positions, its attention a scaled dot product that is frozen at the start."""
 
 
-def for_dataset(config: RunConfig, name: str, dataset: str, settings: tuple[str, ...]) -> RunConfig:
-    """Return a recipe for one of the datasets of the paper, or for the digits, which are used whole."""
+def baseline(name: str, dataset: str) -> RunConfig:
+    """Return a baseline, GRAND or a network of Table 1 for a dataset of the paper, or the digits, which are whole."""
     if dataset not in CATALOGUE:
         raise UnknownName("dataset", dataset, CATALOGUE)
     if dataset not in DATASETS:
         raise UnknownName(f"dataset for recipe {name!r}", dataset, DATASETS)
+    config, settings = BARE, (*BASELINES.get(name, ()), *SETTINGS.get((name, dataset), ()))
+    if name in ZOO:
+        config, settings = TWO_LAYERS, (f"model.kind={name}", *COMMON, *ZOO[name])
+    elif name == "grand":
+        config, settings = EXPONENTIAL, (*DOT, "flow.source=true", "train.validate_every=2", *GRAND[dataset])
     data = WHOLE_GRAPH if dataset == "digits" else ()
     return override(config, [f"dataset={dataset}", f"recipe={name}", *data, *settings])
 
 
-def baseline(name: str, dataset: str) -> RunConfig:
-    """Return a baseline."""
-    return for_dataset(BARE, name, dataset, (*BASELINES[name], *SETTINGS.get((name, dataset), ())))
-
-
-def network(name: str, dataset: str) -> RunConfig:
-    """Return a network of Table 1 as a flow."""
-    return for_dataset(TWO_LAYERS, name, dataset, (f"model.kind={name}", *COMMON, *ZOO[name]))
-
-
-def grand(dataset: str) -> RunConfig:
-    """Return GRAND."""
-    settings = (*DOT, "flow.source=true", "train.validate_every=2", *GRAND.get(dataset, ()))
-    return for_dataset(EXPONENTIAL, "grand", dataset, settings)
-
-
 Recipes = Mapping[str, Callable[[str], RunConfig]]
-BASELINE_RECIPES: Recipes = {**{name: partial(baseline, name) for name in BASELINES}, "grand": grand}
-ZOO_RECIPES: Recipes = {name: partial(network, name) for name in ZOO}
+BASELINE_RECIPES: Recipes = {name: partial(baseline, name) for name in (*BASELINES, "grand", *ZOO)}

@@ -98,7 +98,7 @@ REWIRED: Mapping[str, tuple[str, ...]] = {
 """Where ``blend-knn`` departs from ``blend`` on the graph of DIGL."""
 
 POLYAKOV: Mapping[str, tuple[str, ...]] = {
-    "cora": ("model.dropout=0.7", "train.lr=0.02292", "train.weight_decay=0.02", "train.consistency.weight=1"),
+    "cora": ("model.dropout=0.7", "train.lr=0.02292", "train.weight_decay=0.02", "train.consistency.weight=1")
 }
 """Where ``polyakov`` departs from ``blend`` in training."""
 

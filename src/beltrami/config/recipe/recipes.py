@@ -1,29 +1,20 @@
 """All recipes by name, and how many configurations were compared for them."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from beltrami.config.parser import override, read_config
-from beltrami.config.recipe.baseline import BASELINE_RECIPES, ZOO_RECIPES, Recipes
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 
 PLANETOID = "planetoid"
-RECIPES: Recipes = {
-    "blend": blend,
-    "blend-knn": blend_knn,
-    "uniform": uniform,
-    "polyakov": polyakov,
-    **BASELINE_RECIPES,
-    **ZOO_RECIPES,
-}
+BLEND_RECIPES: Recipes = {"blend": blend, "blend-knn": blend_knn, "uniform": uniform, "polyakov": polyakov}
+RECIPES: Recipes = {**BLEND_RECIPES, **BASELINE_RECIPES}
 OURS = ("blend", "uniform", "blend-knn")
 ON_DATASETS = {"cora": 93, "citeseer": 235, "pubmed": 253, "coauthor-cs": 19, "computers": 21, "photo": 23}
-TRIED: Mapping[tuple[str, str], int] = {
-    (name, dataset): count for name in OURS for dataset, count in ON_DATASETS.items()
-}
+TRIED = {(name, dataset): count for name in OURS for dataset, count in ON_DATASETS.items()}
 """Configurations compared on validation, by recipe and dataset: those of all of our recipes together, on random and on
 published splits, as listed in ``results/search``. Comparisons made before there were lists were not counted."""
 
@@ -31,13 +22,11 @@ published splits, as listed in ``results/search``. Comparisons made before there
 def load_recipe(
     name: str, dataset: str, *, protocol: str | None = None, seed: int = 0, split_seed: int | None = None
 ) -> RunConfig:
-    """Return the configuration of a recipe on a dataset.
+    """Return the configuration of a recipe, one of ``RECIPES`` or a configuration file (``*.json``), as ``beltrami
+    tune`` and every run write it, on one of the datasets that it has settings for.
 
-    Args:
-        name: one of ``RECIPES``, or a configuration file (``*.json``), as ``beltrami tune`` and every run write it.
-        dataset: one of the datasets that the recipe has settings for.
-        protocol: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph.
-        seed: of weights and dropout, and of the split unless ``split_seed`` is given.
+    ``protocol``: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph. ``seed``: of
+    weights and dropout, and of the split unless ``split_seed`` is given.
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)

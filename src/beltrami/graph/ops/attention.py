@@ -70,10 +70,8 @@ def attend(
     r"""Average of the state by attention weights, :math:`(A z)_i = \sum_j \frac1h \sum_{\eta} a_{ij\eta} z_j`.
 
     The weights :math:`a_{ij\eta}` are the pair's scores, linked and normalised. On a GPU one kernel computes it for
-    sums over rows, two where sums over senders come first; the backward pass computes the scores again.
-
-    Args:
-        storage: on a GPU, a shorter type for the values that are read along edges; sums keep their precision.
+    sums over rows, two where sums over senders come first; the backward pass computes the scores again. There
+    ``storage`` is a shorter type for the values that are read along edges; sums keep their precision.
 
     Shapes:
         ``pair`` (n, h, k), ``z`` (n, d) -> (n, d).

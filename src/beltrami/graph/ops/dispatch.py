@@ -30,20 +30,16 @@ _selected = "auto"
 
 @contextmanager
 def use(name: str) -> Iterator[None]:
-    """Select the backend for all products computed in a ``with`` block, backward passes included.
+    """Select one of ``BACKENDS``, or "auto", for all products computed in a ``with`` block, backward passes included.
 
-    The selection holds for the whole process, since backward passes on a GPU run in threads of their own.
-
-    Args:
-        name: one of ``BACKENDS``, or "auto". Tensors that the backend does not serve go to the reference.
+    The selection holds for the whole process, since backward passes on a GPU run in other threads. Tensors that the
+    backend does not serve go to the reference.
     """
     global _selected
     if name not in ("auto", *BACKENDS):
         raise UnknownName("backend", name, ("auto", *BACKENDS))
     if name == "numba" and not _is_installed("numba"):
-        raise ValueError(
-            "backend 'numba' is not available: install numba, for example by `pip install beltrami[fast]`."
-        )
+        raise ValueError("backend 'numba' is not available: install numba, by `pip install beltrami[fast]`.")
     if name == "triton" and not (_is_installed("triton") and (torch.cuda.is_available() or _is_interpreted())):
         raise ValueError("backend 'triton' is not available: it needs the package triton and a CUDA device.")
     previous, _selected = _selected, name

@@ -1,4 +1,4 @@
-"""Numba backend: the sparse products on the CPU for all heads at once, and added in place to an existing tensor.
+"""Numba backend: the products of ``dispatch`` on the CPU for all heads at once, and added in place to a tensor.
 
 The vendor's library computes one head at a time, each copied from among the others. Here the entries of a row are read
 once for all heads, which lie side by side in memory. Threads share the rows; the entries of a row are summed in order,
@@ -82,14 +82,12 @@ def _add_gradients(ptr, index, edge, values, p, q, out, sums, factor, first, las
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
     out = dense.new_empty(len(pattern.ptr) - 1, *dense.shape[1:])
     _run(_spmm, pattern, pattern.index, pattern.edge, values, dense, out, work=dense[:1].numel())
     return out
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
     out = left.new_zeros(len(pattern.index), left.shape[1])
     if left.shape[2] > 0:
         _run(_sddmm, pattern, pattern.index, left, right, out, work=left[:1].numel())

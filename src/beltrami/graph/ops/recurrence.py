@@ -42,15 +42,9 @@ class LinearRecurrence:
         self, out: Tensor, a: Tensor, p: Tensor, *, factor: float, cotangent: Couple, previous: Scaled | None = None,
         edge_sums: Couple | None = None,
     ) -> None:  # fmt: skip
-        r"""Write :math:`c B^\top p + k\,b + d\,g` into ``out``; add :math:`c \langle p_i, q_j \rangle` on the edges.
-
-        The product and the edge values both read p at the receivers of each sender, so that one pass computes both.
-
-        Args:
-            factor, previous: c, and (k, b).
-            cotangent: d, one number per run, and the states g.
-            edge_sums: the states q and the edge values that are added to; None where no edge gradient is needed.
-        """
+        r"""Write :math:`c B^\top p + k\,b + d\,g` into ``out``, where ``cotangent`` is (d, g); with ``edge_sums`` (q,
+        sums), add :math:`c \langle p_i, q_j \rangle` on the edges. Both read p at the receivers of each sender, so that
+        one pass computes both."""
         columns, separate = self.edges.columns, edge_sums
         if dispatch.has_kernel(out):
             from beltrami.graph.ops.triton import recurrence_step, sparse_product

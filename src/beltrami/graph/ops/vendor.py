@@ -1,4 +1,4 @@
-"""Vendor backend: the sparse products by MKL on the CPU and cuSPARSE on the GPU, one head at a time."""
+"""Vendor backend: the products of ``dispatch`` by MKL on the CPU and cuSPARSE on the GPU, one head at a time."""
 
 import warnings
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from beltrami.graph.edges import Compressed
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
     if dense.numel() == 0 or len(pattern.index) == 0:
         return dense.new_zeros(len(pattern.ptr) - 1, *dense.shape[1:])
     values = values.index_select(0, pattern.edge)
@@ -19,7 +18,6 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
     zero = left.new_zeros(len(pattern.index))
     if left.numel() == 0 or len(zero) == 0:
         return left.new_zeros(len(zero), left.shape[1])

@@ -31,15 +31,11 @@ def personalised_pagerank(edges: Edges, columns: Tensor, *, restart: float, tole
 
     Solved by Chebyshev iteration: the spectrum of :math:`I - (1 - \rho) S` lies in :math:`[\rho, 2 - \rho]`, so that
     the error falls by :math:`(\sqrt\kappa - 1) / (\sqrt\kappa + 1)`, :math:`\kappa = (2 - \rho) / \rho`, every product:
-    about 60 products for six digits at :math:`\rho = 0.05`, where the power series needs 270.
-
-    Args:
-        edges: an undirected graph.
-        restart: in (0, 1); the paper's :math:`1 - \beta`.
-        tolerance: bound on the error of the solve, relative to its start.
+    about 60 products for six digits at :math:`\rho = 0.05`, where the power series needs 270. The graph is undirected;
+    ``restart`` is the paper's :math:`1 - \beta`; ``tolerance`` bounds the error of the solve relative to its start.
 
     Shapes:
-        ``columns`` (c,) -> (n, c). The random walk's kernel is :math:`D^{-1/2} K D^{1/2}`.
+        ``columns`` (c,) -> (n, c).
     """
     if not 0 < restart < 1:
         raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
@@ -65,14 +61,11 @@ def heat_kernel(edges: Edges, columns: Tensor, *, time: float, tolerance: float 
     .. math:: e^{-t (I - S)} = e^{-t} I_0(t) + 2 \sum_{k \ge 1} e^{-t} I_k(t) \, T_k(S),
 
     whose terms are bounded by their coefficients. The sum ends where the remaining coefficients sum to less than the
-    tolerance, after about :math:`\sqrt{2 t \log(1 / \text{tolerance})}` products for large t.
-
-    Args:
-        edges: an undirected graph.
-        tolerance: bound on the error of each column in the Euclidean norm, rounding apart.
+    tolerance, which bounds the error of each column in the Euclidean norm, rounding apart; after about
+    :math:`\sqrt{2 t \log(1 / \text{tolerance})}` products for large t. The graph is undirected.
 
     Shapes:
-        ``columns`` (c,) -> (n, c). The random walk's kernel is :math:`D^{-1/2} H_t D^{1/2}`.
+        ``columns`` (c,) -> (n, c).
     """
     if not 0 <= time < math.inf:
         raise ValueError(f"`time` must be finite and not negative; got {time}.")

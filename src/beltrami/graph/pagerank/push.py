@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from math import ceil
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ from beltrami.graph.row_chunks import largest_per_row
 from beltrami.graph.statistics import component_of
 
 CANDIDATES = 2  # per entry asked for
-MARGIN = 1e-4  # relative, larger than the rounding error of a score
+BLOCKS = 64  # of rows, for the threads; each allocates vectors of length n
 Entries = tuple[Tensor, Tensor, Tensor]  # row, column, value
 
 
@@ -98,89 +98,50 @@ class Estimate:
         return Estimate(ptr=ptr, index=index, value=value, diagonal=diagonal, left=walk.v - mixed)
 
 
-class PushBackend(Protocol):
-    """Functions on rows [first, last), called from any thread: module ``push_torch`` or ``push_numba``. ``block`` is
-    the number of rows per call, ``workers`` the number of calls at a time."""
-
-    def block(self, num_nodes: int) -> int: ...
-    def workers(self) -> int: ...
-
-    def push(self, walk: Walk, first: int, last: int) -> Entries:
-        """Rows of P, entries in descending order: the number of entries of each row, their columns, their values."""
-
-    def refine(
-        self, walk: Walk, estimate: Estimate, first: int, last: int, *, candidates: int | None, least: float
-    ) -> Entries:
-        """P + R P^T + ell ell^T at the candidates of each row, rows and columns ascending.
-
-        Candidates are the ``candidates`` largest entries of P + ell v^T + (R - ell v^T) diag(P) that are at least
-        ``least``: the formula itself with P^T replaced by its diagonal for the part of R off v.
-        """
-
-
-def largest_entries(
-    edges: Edges, *, restart: float, top: int, tolerance: float = 1e-4, backend: PushBackend | None = None
-) -> Tensor:
-    r"""The ``top`` largest entries of every row of K of an undirected graph, as a sparse (n, n) matrix.
+def largest_entries(edges: Edges, *, restart: float, top: int, tolerance: float = 1e-4) -> Tensor:
+    r"""The ``top`` largest entries of every row of K of an undirected graph on the CPU, as a sparse (n, n) matrix.
 
     A row takes :math:`O(1 / (\varepsilon \rho))` operations for a graph of any size, so that time and memory are O(n).
-    A row with fewer nodes in reach has fewer entries.
-
-    Args:
-        restart: :math:`\rho`, in (0, 1).
-        top: entries per row, the diagonal included; ties go to the lowest nodes.
-        tolerance: :math:`\varepsilon`. The default finds 99 of 100 entries at :math:`\rho = 0.05`, to 1e-4 and better.
-        backend: None is ``push_numba`` for graphs on the CPU where numba is installed, else ``push_torch``.
+    A row with fewer nodes in reach has fewer entries; ties go to the lowest nodes. ``restart`` is :math:`\rho`, in
+    (0, 1). The default :math:`\varepsilon`, ``tolerance``, finds 99 of 100 entries at :math:`\rho = 0.05`, to 1e-4.
     """
     if top < 1:
         raise ValueError(f"`top` must be at least 1; got {top}.")
     walk = Walk.on(edges, restart=restart, tolerance=tolerance)
-    return _select(walk, lambda row, value: largest_per_row(row, value, top=top), CANDIDATES * top, 0.0, backend)
+    return _select(walk, lambda row, value: largest_per_row(row, value, top=top), CANDIDATES * top, 0.0)
 
 
-def entries_above(
-    edges: Edges, *, restart: float, least: float, tolerance: float | None = None, backend: PushBackend | None = None
-) -> Tensor:
-    """All entries of K that are at least ``least``, as a sparse (n, n) matrix. As :func:`largest_entries`;
-    ``tolerance`` defaults to 1e-4, or to a tenth of ``least`` where that is smaller."""
+def entries_above(edges: Edges, *, restart: float, least: float) -> Tensor:
+    """All entries of K that are at least ``least``, as a sparse (n, n) matrix. As :func:`largest_entries`, with a
+    tolerance of 1e-4, or a tenth of ``least`` where that is smaller."""
     if not 0 < least < 1:
         raise ValueError(f"`least` must lie between 0 and 1; got {least}.")
-    walk = Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10) if tolerance is None else tolerance)
-    return _select(walk, lambda row, value: (value >= least).nonzero()[:, 0], None, least / 2, backend)
+    walk = Walk.on(edges, restart=restart, tolerance=min(1e-4, least / 10))
+    return _select(walk, lambda row, value: (value >= least).nonzero()[:, 0], walk.num_nodes, least / 2)
 
 
-def _select(
-    walk: Walk, keep: Callable[[Tensor, Tensor], Tensor], candidates: int | None, least: float,
-    backend: PushBackend | None,
-) -> Tensor:  # fmt: skip
+def _select(walk: Walk, keep: Callable[[Tensor, Tensor], Tensor], candidates: int, least: float) -> Tensor:
     """The entries whose places ``keep`` returns from (row, value), as a sparse matrix."""
-    backend = _backend(walk) if backend is None else backend
+    if find_spec("numba") is None:
+        raise ImportError("personalised PageRank by push needs numba: pip install beltrami[fast].")
+    from beltrami.graph.pagerank import push_numba
+
     n = walk.num_nodes
 
     def in_blocks(work: Callable[[int, int], Entries]) -> Entries:
-        block = backend.block(n)
-        first = range(0, n, block)
-        with ThreadPoolExecutor(backend.workers()) as pool:
-            parts = list(pool.map(work, first, [min(a + block, n) for a in first]))
+        rows = ceil(n / BLOCKS)
+        first = range(0, n, rows)
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            parts = list(pool.map(work, first, [min(a + rows, n) for a in first]))
         one, two, three = (torch.cat(part) for part in zip(*parts, strict=True))
         return one, two, three
 
     def refine(first: int, last: int) -> Entries:
-        row, column, value = backend.refine(walk, estimate, first, last, candidates=candidates, least=least)
+        row, column, value = push_numba.refine(walk, estimate, first, last, candidates=candidates, least=least)
         kept = keep(row - first, value)
         kept = kept[value[kept] > 0]
         return row[kept], column[kept], value[kept]
 
-    estimate = Estimate.of(walk, *in_blocks(lambda first, last: backend.push(walk, first, last)))
+    estimate = Estimate.of(walk, *in_blocks(lambda first, last: push_numba.push(walk, first, last)))
     row, column, value = in_blocks(refine)
     return torch.sparse_coo_tensor(torch.stack((row, column)), value, (n, n), check_invariants=False).coalesce()
-
-
-def _backend(walk: Walk) -> PushBackend:
-    from beltrami.graph.pagerank import push_torch
-
-    if walk.v.device.type != "cpu" or find_spec("numba") is None:
-        return push_torch
-    from beltrami.graph.pagerank import push_numba
-
-    return push_numba

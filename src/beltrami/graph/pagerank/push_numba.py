@@ -4,32 +4,27 @@ import numpy as np
 import torch
 
 from beltrami.graph.ops.numba import jit
-from beltrami.graph.pagerank.push import MARGIN, Entries, Estimate, Walk
+from beltrami.graph.pagerank.push import Entries, Estimate, Walk
 
-BLOCKS = 64  # of rows; each allocates vectors of length n
-
-
-def block(num_nodes: int) -> int:
-    return -(-num_nodes // BLOCKS)
-
-
-def workers() -> int:
-    return torch.get_num_threads()
+MARGIN = 1e-4  # relative, larger than the rounding error of a score
 
 
 def push(walk: Walk, first: int, last: int) -> Entries:
-    """Rows of P; see ``PushBackend``."""
+    """Rows [first, last) of P, entries in descending order: the entries of each row, their columns, their values."""
     ptr, index, step, threshold = (a.numpy() for a in (walk.ptr, walk.index, walk.step, walk.threshold))
     count, column, value = _push(first, last, ptr, index, step, threshold)
     return torch.from_numpy(count), torch.from_numpy(column), walk.restart * torch.from_numpy(value)
 
 
-def refine(walk: Walk, estimate: Estimate, first: int, last: int, *, candidates: int | None, least: float) -> Entries:
-    """P + R P^T + ell ell^T at candidates; see ``PushBackend``."""
+def refine(walk: Walk, estimate: Estimate, first: int, last: int, *, candidates: int, least: float) -> Entries:
+    """P + R P^T + ell ell^T at the candidates of rows [first, last), rows and columns ascending.
+
+    Candidates are the ``candidates`` largest entries of P + ell v^T + (R - ell v^T) diag(P) that are at least
+    ``least``: the formula itself with P^T replaced by its diagonal for the part of R off v.
+    """
     graph = tuple(a.numpy() for a in (walk.ptr, walk.index, walk.step, walk.v))
     rows = tuple(a.numpy() for a in (estimate.ptr, estimate.index, estimate.value, estimate.diagonal, estimate.left))
-    wanted = walk.num_nodes if candidates is None else candidates
-    count, column, value = _refine(first, last, graph, rows, np.float32(walk.restart), wanted, np.float32(least))
+    count, column, value = _refine(first, last, graph, rows, np.float32(walk.restart), candidates, np.float32(least))
     row = torch.repeat_interleave(torch.arange(first, last), torch.from_numpy(count))
     return row, torch.from_numpy(column).long(), torch.from_numpy(value)
 

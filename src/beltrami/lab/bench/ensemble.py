@@ -1,7 +1,7 @@
 """The suite ``ensemble``: many seeds trained together, against the same seeds one after the other."""
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -12,46 +12,38 @@ from beltrami.config.build import build_training
 from beltrami.data import Split
 from beltrami.lab.bench.measure import Measurement
 from beltrami.lab.bench.problem import BenchProblem
-from beltrami.lab.executor import Executor, Processes
-from beltrami.lab.worker import Died, Finished, OnEpoch
+from beltrami.lab.executor import Executor, Finished, OnEpoch, Processes
 from beltrami.model import BLEND, Inputs
-from beltrami.train import Training, fit, fit_many, seeded
+from beltrami.train import fit, fit_many, seeded
 
 RUNS = {"cuda": 100, "cpu": 8}
 ALONE = {"cuda": 3, "cpu": 1}  # runs one after the other, from which the time of all is estimated
 EPOCHS = {"cuda": 50, "cpu": 20}
 ROUNDS = 3  # on a CPU, together and alone in turns: other work on the machine then slows down both
-SMALL = ("cora",)  # a hundred models of larger sizes do not fit into memory
-
-FitAll = Callable[[list[BLEND], Inputs, torch.Tensor, list[Split], Training], object]
+SIZE = "cora"  # a hundred models of larger sizes do not fit into memory
 
 
 def ensemble(device: str, sizes: Sequence[str]) -> list[Measurement]:
     """Measure the seconds per run, validation included, together and alone."""
-    rows = []
-    for size in [size for size in sizes if size in SMALL] or SMALL:
-        problem, kind = BenchProblem.load(size, device=device), device.split(":")[0]
-        config = replace(problem.config, train=replace(problem.config.train, epochs=EPOCHS[kind], patience=10**6))
-        row: Measurement = {"size": size, "origin": problem.origin, "runs": RUNS[kind], "epochs": EPOCHS[kind]}
-        rows.append(row | (_on_cpu(problem, config) if kind == "cpu" else _on_gpu(problem, config)))
-    return rows
+    problem, kind = BenchProblem.load(SIZE, device=device), device.split(":")[0]
+    config = replace(problem.config, train=replace(problem.config.train, epochs=EPOCHS[kind], patience=10**6))
+    row: Measurement = {"size": SIZE, "origin": problem.origin, "runs": RUNS[kind], "epochs": EPOCHS[kind]}
+    return [row | (_on_cpu(problem, config) if kind == "cpu" else _on_gpu(problem, config))]
 
 
 def _on_gpu(problem: BenchProblem, config: RunConfig) -> Measurement:
     """Measure runs as one program, and single runs with and without a CUDA graph."""
-    together = _seconds(problem, config, range(RUNS["cuda"]), fit_many)
+    together = _seconds(problem, config, range(RUNS["cuda"]), together=True)
     row: Measurement = {"together_s_per_run": together}
-    for name, record in (("alone", None), ("alone_eager", False)):
-        alone = _seconds(problem, config, range(ALONE["cuda"]), _fit_each, record=record)
+    for name, eager in (("alone", False), ("alone_eager", True)):
+        alone = _seconds(problem, config, range(ALONE["cuda"]), together=False, eager=eager)
         row |= {f"{name}_s_per_run": alone, f"{name}_ratio": round(alone / together, 2)}
     return row
 
 
 def _on_cpu(problem: BenchProblem, config: RunConfig) -> Measurement:
-    """Measure runs in processes of one thread on all cores, and single runs on as many threads.
-
-    ``alone_ratio`` leaves out the start of the processes; ``hundred_ratio`` is of a hundred runs with it. Medians.
-    """
+    """Measure runs in processes of one thread on all cores, and single runs on as many threads. ``alone_ratio`` leaves
+    out the start of the processes; ``hundred_ratio`` is of a hundred runs with it. Medians."""
     size, start = torch.get_num_threads(), time.perf_counter()
     with Processes(EnsembleWorker(problem.name), size) as executor:
         _run_all(executor, replace(config, train=replace(config.train, epochs=1)), runs=size)
@@ -61,7 +53,7 @@ def _on_cpu(problem: BenchProblem, config: RunConfig) -> Measurement:
             start = time.perf_counter()
             _run_all(executor, config, runs=RUNS["cpu"])
             together = (time.perf_counter() - start) / RUNS["cpu"]
-            rounds.append((together, _seconds(problem, config, range(ALONE["cpu"]), _fit_each)))
+            rounds.append((together, _seconds(problem, config, range(ALONE["cpu"]), together=False)))
     together, alone = (median(taken) for taken in zip(*rounds, strict=True))
     return {
         "processes": size,
@@ -82,7 +74,7 @@ class EnsembleWorker:
 
     def run(self, job: tuple[RunConfig, range], on_epoch: OnEpoch) -> Generator[Finished, None, None]:
         self._problem = self._problem or BenchProblem.load(self.size, device="cpu")
-        yield Finished(_seconds(self._problem, *job, fit_many, warm_up=False))
+        yield Finished(_seconds(self._problem, *job, together=True, warm_up=False))
 
 
 def _run_all(executor: Executor, config: RunConfig, *, runs: int) -> None:
@@ -92,33 +84,26 @@ def _run_all(executor: Executor, config: RunConfig, *, runs: int) -> None:
     while waiting or executor.busy:
         while waiting and executor.has_room:
             executor.submit((config, waiting.pop(0)))
-        if isinstance(executor.wait(lambda job, value: True)[1], Died):
+        if executor.wait(lambda job, value: True)[1] is None:
             raise RuntimeError("a process of the ensemble died: the machine may be short of memory.")
 
 
 def _seconds(
-    problem: BenchProblem,
-    config: RunConfig,
-    seeds: range,
-    fit_all: FitAll,
-    *,
-    record: bool | None = None,
-    warm_up: bool = True,
+    problem: BenchProblem, config: RunConfig, seeds: range, *, together: bool, eager: bool = False, warm_up: bool = True
 ) -> float:
     """Return the seconds per run; a short training comes first to warm up."""
-    training = replace(build_training(config.train), cuda_graph=record)
+    training = replace(build_training(config.train), cuda_graph=False if eager else None)
     for chosen in (replace(training, epochs=2), training) if warm_up else (training,):
-        models, inputs = zip(*(fresh_model(problem, config, seed) for seed in seeds), strict=True)
+        models, (inputs, *_) = zip(*(fresh_model(problem, config, seed) for seed in seeds), strict=True)
         splits = [random_split(problem, seed) for seed in seeds]
         start = time.perf_counter()
-        fit_all(list(models), inputs[0], problem.dataset.y, splits, chosen)
+        if together:
+            fit_many(models, inputs, problem.dataset.y, splits, chosen)
+        else:
+            for model, split in zip(models, splits, strict=True):
+                fit(model, inputs, problem.dataset.y, split, chosen)
         taken = time.perf_counter() - start
     return taken / len(seeds)
-
-
-def _fit_each(models: list[BLEND], inputs: Inputs, y: torch.Tensor, splits: list[Split], training: Training) -> None:
-    for model, split in zip(models, splits, strict=True):
-        fit(model, inputs, y, split, training)
 
 
 def fresh_model(problem: BenchProblem, config: RunConfig, seed: int) -> tuple[BLEND, Inputs]:

@@ -1,18 +1,19 @@
 """Measurements: seconds, memory and bandwidth, and the report of a suite."""
 
 import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 from beltrami.result import versions
 
+OTHERS = ("torch_geometric", "torchdiffeq", "triton")  # packages whose versions matter, if they are installed
 Work = Callable[[], object]
 Measurement = dict[str, Any]
 """Names and numbers: seconds under ``..._s``, ratios to a baseline under ``..._ratio``."""
@@ -21,11 +22,8 @@ BACKENDS = {"ours": "auto", "library": "vendor", "reference": "reference"}
 
 
 class Timer:
-    """Wall-clock seconds of functions, measured in turns so that a disturbance affects all of them.
-
-    There are ``rounds`` measurements of each; short functions are repeated to fill ``seconds``, and a GPU is
-    synchronised before and after.
-    """
+    """Wall-clock seconds of functions, measured in turns so that a disturbance affects all of them: ``rounds`` times
+    each. Short functions are repeated to fill ``seconds``, and a GPU is synchronised before and after."""
 
     def __init__(self, device: str, *, seconds: float = 0.1, rounds: int = 7) -> None:
         self.device, self.seconds, self.rounds = device, seconds, rounds
@@ -85,29 +83,9 @@ class BenchReport:
     rows: Sequence[Measurement]
     date: str = field(default_factory=lambda: time.strftime("%Y-%m-%d"))
     threads: int = field(default_factory=torch.get_num_threads)
-    versions: dict[str, str] = field(default_factory=lambda: {**versions(), **_other_versions()})
+    versions: dict[str, str] = field(
+        default_factory=lambda: versions() | {name: version(name) for name in OTHERS if find_spec(name)}
+    )
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2) + "\n"
-
-    @property
-    def columns(self) -> list[str]:
-        """The names in the measurements, in the order in which they first occur."""
-        return list(dict.fromkeys(name for row in self.rows for name in row))
-
-
-def device_name(device: str) -> str:
-    """Return the name of the device's hardware."""
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(device)
-    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
-
-
-def _other_versions() -> dict[str, str]:
-    found = {}
-    for name in ("torch_geometric", "torchdiffeq", "triton"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -23,10 +23,8 @@ ON_CPU = (10**4, 10**5, 10**6)
 
 
 def kernels(device: str, sizes: Sequence[str]) -> list[Measurement]:
-    """Measure each operation and its derivative; bytes count a node's row once for each edge that reads it.
-
-    On a GPU ``recorded`` is our kernel as a CUDA graph, without the host's part, and bandwidth is computed from it.
-    """
+    """Measure each operation and its derivative; bytes count a node's row once for each edge that reads it. On a GPU
+    ``recorded`` is our kernel as a CUDA graph, without the host's part, and bandwidth is computed from it."""
     bandwidth = copy_bandwidth(device)
     rows = []
     for size in sizes:
@@ -39,9 +37,9 @@ def kernels(device: str, sizes: Sequence[str]) -> list[Measurement]:
 class _Operation:
     """A function of tensors that need gradients, and the bytes that it and its derivative move."""
 
-    def __init__(self, run: Callable[..., Tensor], *inputs: Tensor, forward: float, backward: float) -> None:
+    def __init__(self, run: Callable[..., Tensor], inputs: Sequence[Tensor], moved: tuple[float, float]) -> None:
         self.run, self.inputs = run, [x.requires_grad_() for x in inputs]
-        self.bytes = {"forward": forward, "backward": backward}
+        self.bytes = {"forward": moved[0], "backward": moved[1]}
 
     def works(self, name: str, *, record: bool = False) -> dict[str, Work]:
         """Return the forward pass, and forward and backward passes together, by a backend."""
@@ -82,34 +80,25 @@ def _operations(edges: Edges) -> dict[str, _Operation]:
     return {
         "aggregate": _Operation(
             lambda a, z: aggregate(a, z, edges),
-            draw(m),
-            draw(n, d),
-            forward=read + written + 2 * once,
-            backward=3 * read + written + 4 * once,
+            (draw(m), draw(n, d)),
+            (read + written + 2 * once, 3 * read + written + 4 * once),
         ),
         "edge_dot": _Operation(
             lambda p, q: edge_dot(p, q, edges),
-            draw(n, d),
-            draw(n, d),
-            forward=2 * read + 2 * once,
-            backward=2 * read + 2 * written + 4 * once,
+            (draw(n, d), draw(n, d)),
+            (2 * read + 2 * once, 2 * read + 2 * written + 4 * once),
         ),
         "attend": _Operation(
             lambda p, q, z: attend(PairScore(p, q), z, edges, normalise=Rows()),
-            draw(n, HEADS, WIDTH),
-            draw(n, HEADS, WIDTH),
-            draw(n, d),
-            forward=read + scores + written + once,
-            backward=3 * read + 4 * scores + 3 * written + 4 * once,
+            (draw(n, HEADS, WIDTH), draw(n, HEADS, WIDTH), draw(n, d)),
+            (read + scores + written + once, 3 * read + 4 * scores + 3 * written + 4 * once),
         ),
     }
 
 
 def scaling(device: str, sizes: Sequence[str]) -> list[Measurement]:
-    """Measure an evaluation of the flow and its derivative on random graphs of more and more edges.
-
-    Each row has the exponent of growth since the row before; the last row has the exponent over the whole range.
-    """
+    """Measure an evaluation of the flow and its derivative on random graphs of more and more edges. Each row has the
+    exponent of growth since the row before; the last row has the exponent over the whole range."""
     rows: list[Measurement] = []
     for edges in ON_GPU if device.startswith("cuda") else ON_CPU:
         row: Measurement = {"edges": edges, "nodes": edges // DEGREE}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from types import MappingProxyType
+from platform import machine
 
 import torch
 
@@ -13,24 +13,15 @@ from beltrami.config.spec import TorchDiffEqSpec
 from beltrami.errors import UnknownName
 from beltrami.graph.ops import use
 from beltrami.lab.bench.ensemble import ensemble
-from beltrami.lab.bench.gat import gat_inference, gat_step, make_gat
-from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, device_name, peak_memory
+from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, peak_memory
 from beltrami.lab.bench.operations import kernels, scaling
-from beltrami.lab.bench.problem import SIZES, BenchProblem
+from beltrami.lab.bench.problem import SIZES, BenchProblem, gat_inference, gat_step, make_gat
+from beltrami.lab.study.paper_tables import SIX
 
 TORCHDIFFEQ_TOLERANCE = 1e-4  # about that of the published settings of Cora
 LIVE_STEP = 1.1  # of RK4: its error is then 6e-5 to 1e-3, at most about the tolerance of the recipes
-PAPER_TRAIN = {"cora": 15.95, "citeseer": 15.72, "pubmed": 17.12, "coauthor-cs": 9.67, "computers": 8.49, "photo": 6.56}
-PAPER_INFER = {
-    "cora": 22.72,
-    "citeseer": 22.46,
-    "pubmed": 42.5,
-    "coauthor-cs": 13.8,
-    "computers": 27.91,
-    "photo": 22.35,
-}
-
-Suite = Callable[[str, Sequence[str]], list[Measurement]]
+PAPER_TRAIN = dict(zip(SIX, (15.95, 15.72, 17.12, 9.67, 8.49, 6.56), strict=True))
+PAPER_INFER = dict(zip(SIX, (22.72, 22.46, 42.5, 13.8, 27.91, 22.35), strict=True))
 
 
 def _train(problem: BenchProblem, device: str) -> Measurement:
@@ -48,13 +39,7 @@ def _plain_step(problem: BenchProblem, config: RunConfig) -> Work:
     time, tolerance = terminal_time(config.scheme), TORCHDIFFEQ_TOLERANCE
     scheme = TorchDiffEqSpec(method="dopri5", time=time, rtol=tolerance, atol=tolerance)
     with use("reference"):
-        step = problem.step(replace(config, scheme=scheme), record=False)
-
-    def run() -> object:
-        with use("reference"):
-            return step()
-
-    return run
+        return use("reference")(problem.step(replace(config, scheme=scheme), record=False))
 
 
 def _infer(problem: BenchProblem, device: str) -> Measurement:
@@ -111,44 +96,20 @@ def variants(config: RunConfig) -> tuple[RunConfig, RunConfig]:
 
 
 def _ratios(problem: BenchProblem, taken: Mapping[str, float], paper: float | None) -> Measurement:
-    data = problem.dataset
-    row: Measurement = {"size": problem.name, "origin": problem.origin, "nodes": data.num_nodes}
-    row |= {"edges": data.num_edges}
+    row: Measurement = {"size": problem.name, "origin": problem.origin}
+    row |= {"nodes": problem.dataset.num_nodes, "edges": problem.dataset.num_edges}
     row |= {f"{name}_s": seconds for name, seconds in taken.items()}
     row |= {f"{name}_ratio": round(taken[name] / taken["gat"], 3) for name in taken if name != "gat"}
     return row | {"paper_ratio": paper}
 
 
-def _on_each_size(measure: Callable[[BenchProblem, str], Measurement]) -> Suite:
-    """Return a suite of one measurement per size; a size that fails leaves its error, and the others go on."""
-
-    def suite(device: str, sizes: Sequence[str]) -> list[Measurement]:
-        rows = []
-        for size in sizes:
-            try:
-                rows.append(measure(BenchProblem.load(size, device=device), device))
-            except (RuntimeError, MemoryError) as error:
-                rows.append({"size": size, "error": str(error).strip().split("\n")[0]})
-        return rows
-
-    return suite
-
-
-SUITES: Mapping[str, Suite] = MappingProxyType(
-    {
-        "train": _on_each_size(_train),
-        "infer": _on_each_size(_infer),
-        "rivals": _on_each_size(_rivals),
-        "memory": _on_each_size(_memory),
-        "kernels": kernels,
-        "ensemble": ensemble,
-        "scaling": scaling,
-    }
-)
+EACH_SIZE = {"train": _train, "infer": _infer, "rivals": _rivals, "memory": _memory}
+WHOLE = {"kernels": kernels, "ensemble": ensemble, "scaling": scaling}
+SUITES = (*EACH_SIZE, *WHOLE)
 
 
 def run_suite(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, command: str = "") -> BenchReport:
-    """Run a suite on graphs of the given sizes."""
+    """Run a suite on graphs of the given sizes; a size that fails leaves its error, and the others go on."""
     if suite not in SUITES:
         raise UnknownName("suite", suite, SUITES)
     for size in sizes:
@@ -156,4 +117,14 @@ def run_suite(suite: str, *, device: str = "cpu", sizes: Sequence[str] = SIZES, 
             raise UnknownName("size", size, SIZES)
     if suite == "memory" and not device.startswith("cuda"):
         raise ValueError("suite 'memory' reads the GPU's allocator: pass `--device cuda`.")
-    return BenchReport(suite, device_name(device), command, SUITES[suite](device, sizes))
+    cuda = device.startswith("cuda")
+    hardware = torch.cuda.get_device_name(device) if cuda else f"cpu ({machine()}, {torch.get_num_threads()} threads)"
+    if suite in WHOLE:
+        return BenchReport(suite, hardware, command, WHOLE[suite](device, sizes))
+    rows: list[Measurement] = []
+    for size in sizes:
+        try:
+            rows.append(EACH_SIZE[suite](BenchProblem.load(size, device=device), device))
+        except (RuntimeError, MemoryError) as error:
+            rows.append({"size": size, "error": str(error).strip().split("\n")[0]})
+    return BenchReport(suite, hardware, command, rows)

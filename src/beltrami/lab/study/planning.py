@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import sub
 from pathlib import Path
 
 from beltrami.config.build import check_settings
-from beltrami.config.parser import departures, override
-from beltrami.config.recipe.recipes import is_file, load_recipe, search_count
+from beltrami.config.parser import override
+from beltrami.config.recipe.recipes import is_file, load_recipe
 from beltrami.config.spec import RunConfig
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError, UnknownName
 from beltrami.lab.study.paper_tables import PaperTable
-from beltrami.lab.study.record import Record, key_of, setup_of
-from beltrami.lab.study.work import Outcome, Train, Work
+from beltrami.lab.study.record import Record, key_of, record_of, setup_of
+from beltrami.lab.study.work import TRAIN, Outcome, Work
 from beltrami.precompute import resolve_files
 
 FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for all seeds
@@ -20,10 +21,8 @@ FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for 
 
 @dataclass(frozen=True)
 class Sampling:
-    """``splits`` splits of a protocol, and ``inits`` runs on each of them.
-
-    Split s is trained from the seeds s, s + 1, ..., so that more splits or seeds add runs and change none.
-    """
+    """``splits`` splits of a protocol, and ``inits`` runs on each of them: split s is trained from the seeds s, s + 1,
+    ..., so that more splits or seeds add runs and change none."""
 
     protocol: str
     splits: int
@@ -32,14 +31,10 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.splits < 1 or self.inits < 1:
             raise ValueError(f"a study needs `splits` and `inits` of at least 1; got {self.splits}, {self.inits}.")
-        if self.fixed and self.splits != 1:
+        if self.protocol in FIXED and self.splits != 1:
             raise ValueError(
                 f"the protocol {self.protocol!r} has one split; got `splits` {self.splits}: ask for more `inits`."
             )
-
-    @property
-    def fixed(self) -> bool:
-        return self.protocol in FIXED
 
     def seeds(self) -> Iterator[tuple[int, int]]:
         """Yield the split's seed and the run's seed of every run."""
@@ -68,32 +63,14 @@ class Method:
             return False
         return True
 
-    def config(self, dataset: str, *, protocol: str, split_seed: int, seed: int) -> RunConfig:
-        """Return the configuration of one run."""
-        config = load_recipe(self.recipe, dataset, protocol=protocol, seed=seed, split_seed=split_seed)
-        return override(config, self.settings)
-
-
-def recipes(*names: str) -> tuple[Method, ...]:
-    """Return methods that are recipes without changes."""
-    return tuple(Method(name, name) for name in names)
-
-
-def difference(one: float, other: float) -> float:
-    return one - other
-
-
-def ratio(one: float, other: float) -> float:
-    return one / other
-
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two methods by name, compared by their ``difference`` or ``ratio`` on the runs that both have."""
+    """Two methods by name, compared on the runs that both have by their difference, or their ratio (``truediv``)."""
 
     one: str
     other: str
-    compare: Callable[[float, float], float] = difference
+    compare: Callable[[float, float], float] = sub
 
 
 @dataclass(frozen=True)
@@ -108,15 +85,6 @@ class Quantity:
     timed: bool = False  # whether it is a time: on each dataset, only runs of the device with the most runs count
 
 
-def accuracy(*comparisons: Comparison, paper: PaperTable | None = None) -> Quantity:
-    """Return the test accuracy as a quantity."""
-    return Quantity("test_accuracy", "test accuracy (%)", 2, paper, comparisons)
-
-
-SECONDS = Quantity("train_seconds", "training time (s)", 1, timed=True)
-EVALUATIONS = Quantity("evaluations.forward", "evaluations of f while training", 0)
-
-
 @dataclass(frozen=True)
 class Study:
     """Methods on datasets, all on the same splits and seeds."""
@@ -128,7 +96,7 @@ class Study:
     sampling: Sampling  # splits and seeds
     quantities: tuple[Quantity, ...]  # one table for each
     exceptions: Mapping[str, Sampling] = field(default_factory=dict)  # splits and seeds of particular datasets
-    work: Work = field(default_factory=Train)  # what is done with each run
+    work: Work = TRAIN  # what is done with each run
     curve: str | None = None  # the meaning of the methods' `at`, if they are points of curves
     note: str = ""  # what else to say about the tables
 
@@ -144,7 +112,7 @@ class Study:
     def sampling_of(self, dataset: str, *, splits: int | None, inits: int | None) -> Sampling:
         """Return splits and seeds on a dataset; an exception with one fixed split ignores ``splits``."""
         sampling = self.exceptions.get(dataset, self.sampling)
-        if splits is None or (sampling.fixed and not self.sampling.fixed):
+        if splits is None or (sampling.protocol in FIXED and self.sampling.protocol not in FIXED):
             splits = sampling.splits
         return Sampling(sampling.protocol, splits, sampling.inits if inits is None else inits)
 
@@ -168,22 +136,10 @@ class PlannedRun:
 
     def record(self, outcome: Outcome | str) -> Record:
         """Return the record of the run, from its outcome or its error."""
-        found = outcome if isinstance(outcome, Outcome) else Outcome(None)
-        config = self.config
-        return Record(
-            study=self.study,
-            method=self.method,
-            dataset=config.dataset,
-            split_seed=config.data.split_seed,
-            seed=config.seed,
-            key=key_of(config),
-            setup=setup_of(config),
-            settings=departures(config),
-            tried=search_count(config),
-            result=found.result,
-            extra=found.extra,
-            error=outcome if isinstance(outcome, str) else None,
-        )
+        record = record_of(self.study, self.method, self.config)
+        if isinstance(outcome, str):
+            return replace(record, error=outcome)
+        return replace(record, result=outcome.result, extra=outcome.extra)
 
 
 def plan(
@@ -196,9 +152,7 @@ def plan(
     settings: Sequence[str] = (),
 ) -> list[PlannedRun]:
     """Return every run of a study, dataset by dataset and method by method; by default all that have a recipe.
-
-    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them.
-    """
+    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them."""
     for name in datasets:
         if name not in CATALOGUE:
             raise UnknownName("dataset", name, CATALOGUE)
@@ -209,11 +163,8 @@ def plan(
         for method in chosen:
             if not method.covers(dataset) and not (methods and datasets):
                 continue  # a combination that was asked for is not left out but refused by its recipe
-            configs = [
-                method.config(dataset, protocol=sampling.protocol, split_seed=split_seed, seed=seed)
-                for split_seed, seed in sampling.seeds()
-            ]
-            configs = [resolve_files(override(config, settings)) for config in configs]
+            configs = sampling.configs(load_recipe(method.recipe, dataset, protocol=sampling.protocol))
+            configs = [resolve_files(override(override(config, method.settings), settings)) for config in configs]
             check_settings(configs[0])
             runs += [PlannedRun(study.name, method.name, config) for config in configs]
     if not runs:

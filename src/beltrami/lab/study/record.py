@@ -4,13 +4,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
+from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.errors import DataError
 
@@ -18,13 +20,10 @@ LENGTH = 16  # hexadecimal characters of a digest
 
 
 def key_of(config: RunConfig) -> str:
-    """Return the digest of a configuration, seeds included.
-
-    Settings at their defaults are left out, so that a new setting does not change the keys of existing runs.
-    """
+    """Return the digest of a configuration, seeds included. Settings at their defaults are left out, so that a new
+    setting does not change the keys of existing runs."""
     named = {"dataset": config.dataset, "recipe": config.recipe, **departures(config)}
-    text = json.dumps(named, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
 def setup_of(config: RunConfig) -> str:
@@ -86,6 +85,12 @@ class Record:
         return parse(Record, _from_first_release(values) if schema == 1 else values)
 
 
+def record_of(study: str, method: str, config: RunConfig) -> Record:
+    """Return the record of a run that has neither a result nor an error."""
+    data, keys = (config.dataset, config.data.split_seed, config.seed), (key_of(config), setup_of(config))
+    return Record(study, method, *data, *keys, departures(config), search_count(config))
+
+
 def _from_first_release(values: dict[str, Any]) -> dict[str, Any]:
     """Convert a record of the first release: two fields had other names, and settings and digests another form."""
     names = {"row": "method", "also": "extra"}
@@ -102,27 +107,36 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list({record.identity: record for record in records}.values())
 
 
-class RecordLog:
-    """A file of records, locked for writing.
-
-    A record is on the disk when :meth:`append` returns. A process that is killed while it writes leaves an incomplete
-    last line, which is dropped when the file is next opened. A file that has records is refused unless ``resume``.
-    """
+class RecordLog(AbstractContextManager["RecordLog"]):
+    """A file of records, locked for writing. A record is on the disk when :meth:`append` returns. A process that is
+    killed while it writes leaves an incomplete last line, which is dropped when the file is next opened. A file that
+    has records is refused unless ``resume``."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = FileIO(path, "a+")
         try:
-            _lock(self._file, path)
+            flock(self._file.fileno(), LOCK_EX | LOCK_NB)
             if not resume and os.fstat(self._file.fileno()).st_size:
                 raise ValueError(
                     f"the results file {path} is not empty: go on with it by `--resume`, or name another folder with "
                     "`--out`."
                 )
             self.records: list[Record] = read_records(path)
-            _drop_incomplete_line(self._file)
-            _sync_folder(path.parent)
+            self._file.seek(0)
+            self._file.truncate(self._file.read().rfind(b"\n") + 1)  # drops an incomplete line
+            os.fsync(self._file.fileno())
+            folder = os.open(path.parent, os.O_RDONLY)
+            os.fsync(folder)  # puts the name of a new file on the disk too
+            os.close(folder)
+        except BlockingIOError:
+            self._file.close()
+            raise DataError(
+                f"another process is writing to {path}: wait for it, or name another folder with `--out`."
+            ) from None
         except BaseException:
             self._file.close()
             raise
@@ -142,9 +156,6 @@ class RecordLog:
     def done(self) -> set[tuple[str, str]]:
         """Return the identities of the runs that ended without an error."""
         return {record.identity for record in latest(self.records) if record.error is None}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()  # which releases the lock
@@ -167,32 +178,3 @@ def read_records(path: Path) -> list[Record]:
 def read_folder(folder: Path) -> dict[str, Sequence[Record]]:
     """Read the records of every study in a folder, by the study's name."""
     return {path.stem: read_records(path) for path in sorted(folder.glob("*.jsonl"))}
-
-
-def _drop_incomplete_line(file: FileIO) -> None:
-    file.seek(0)
-    content = file.read()
-    kept = content.rfind(b"\n") + 1
-    if kept < len(content):
-        file.truncate(kept)
-        os.fsync(file.fileno())
-
-
-def _lock(file: FileIO, path: Path) -> None:
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
-    try:
-        flock(file.fileno(), LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        raise DataError(
-            f"another process is writing to {path}: wait for it, or name another folder with `--out`."
-        ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the name of a new file on the disk too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,17 +7,16 @@ from typing import Protocol
 
 import torch
 
+from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError, in_words
-from beltrami.lab.executor import Executor, Local, Processes
+from beltrami.lab.executor import Executor, Finished, Local, OnEpoch, Processes
 from beltrami.lab.study.planning import PlannedRun, Study, check_setups
 from beltrami.lab.study.record import Record, RecordLog, latest, read_folder, setup_of
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.work import Outcome, Work
-from beltrami.lab.worker import Finished, OnEpoch
 from beltrami.run import Problem, on_split
 
-TOGETHER = {"cuda": 25, "cpu": 1}
-"""Runs trained as one program by default, by device."""
+TOGETHER = 25  # on a GPU: runs trained as one program by default
 STACKED = 2  # on a CPU: more runs in one program no longer fit into the cache
 
 
@@ -25,9 +24,7 @@ class Watch(Protocol):
     """Shows the progress of a study or a search: what is running, messages, and runs that have ended."""
 
     def status(self, text: str) -> None: ...
-
     def note(self, text: str) -> None: ...
-
     def end(self, record: Record) -> None: ...
 
 
@@ -45,17 +42,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a batch of several runs failed as a whole; ``memory``: whether smaller batches may succeed."""
+    """Why a batch of several runs failed as a whole, and the size of the batches to try next."""
 
     why: str
-    memory: bool
+    size: int
 
 
 class BatchWorker:
-    """Runs batches on a device. Errors are returned as text, which can be pickled and keeps no tensors alive.
-
-    A problem is loaded once for single runs that come after each other and differ by their seeds alone.
-    """
+    """Runs batches on a device. Errors are returned as text, which can be pickled and keeps no tensors alive. A problem
+    is loaded once for single runs that come after each other and differ by their seeds alone."""
 
     def __init__(self, work: Work, device: str) -> None:
         self.work, self.device = work, device
@@ -63,82 +58,52 @@ class BatchWorker:
         self._problem: Problem | str = ""
 
     def run(self, job: Batch, on_epoch: OnEpoch) -> Generator[Finished, None, None]:
-        found = self._run_together(job, on_epoch) if job.together else [self._run_alone(job.runs[0], on_epoch)]
+        found = self._run_together(job, on_epoch) if job.together else [self._run_alone(job.runs[0].config, on_epoch)]
         yield Finished(found, clean=not isinstance(found, Failed) and all(isinstance(each, Outcome) for each in found))
 
     def _run_together(self, batch: Batch, on_epoch: OnEpoch) -> list[Outcome | str] | Failed:
         self._setup, self._problem = "", ""  # frees memory
         configs = [run.config for run in batch.runs]
+        assert self.work.many is not None
         try:
-            found = self.work.many(configs, device=self.device, on_epoch=on_epoch)
+            found = self.work.many(configs, self.device, on_epoch)
         except (torch.OutOfMemoryError, MemoryError):
-            return Failed("are too many for the memory", memory=True)
+            return _halved(batch, "are too many for the memory")
         except DataError as error:
             return [in_words(error)] * len(configs)
         except Exception as error:
-            return Failed(in_words(error), memory=False)
+            return Failed(f"one by one, since runs together fail ({in_words(error)})", size=1)
         return [each if isinstance(each, Outcome) else in_words(each) for each in found]
 
-    def _run_alone(self, run: PlannedRun, on_epoch: OnEpoch) -> Outcome | str:
+    def _run_alone(self, config: RunConfig, on_epoch: OnEpoch) -> Outcome | str:
+        setup = setup_of(config)
         try:
-            problem = self._load(run)
-            if isinstance(problem, str):
-                return problem
-            return self.work.one(run.config, on_split(problem, run.config), on_epoch=on_epoch)
+            if setup != self._setup:
+                self._setup, self._problem = setup, ""  # two problems may not fit into memory
+                self._problem = self.work.load(config, device=self.device)
+            if isinstance(self._problem, str):
+                return self._problem
+            return self.work.one(config, on_split(self._problem, config), on_epoch)
         except Exception as error:
+            self._problem = self._problem or in_words(error)  # a failure to load is not repeated for every seed
             return in_words(error)
-
-    def _load(self, run: PlannedRun) -> Problem | str:
-        """Return the problem of a run, or the error of loading it: a failure is not repeated for every seed."""
-        setup = setup_of(run.config)
-        if setup != self._setup:
-            self._setup, self._problem = setup, ""  # two problems may not fit into memory
-            try:
-                self._problem = self.work.load_problem(run.config, device=self.device)
-            except Exception as error:
-                self._problem = in_words(error)
-        return self._problem
-
-
-class BatchQueue:
-    """The runs of one dataset and method that are still to be started, in batches of at most ``size``."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.runs: list[PlannedRun] = []
-
-    def take(self) -> Batch:
-        """Remove and return the next batch."""
-        batch = Batch(tuple(self.runs[: self.size]), together=self.size > 1)
-        self.runs = self.runs[self.size :]
-        return batch
-
-    def put_back(self, batch: Batch, size: int) -> bool:
-        """Put the runs of a batch first, for batches of at most ``size``; return whether batches became smaller."""
-        self.runs = [*batch.runs, *self.runs]
-        smaller = size < self.size
-        self.size = min(size, self.size)
-        return smaller
 
 
 def batch_size(work: Work, *, device: str, together: int | None) -> int:
     """Return how many runs are trained as one program."""
-    size = TOGETHER[device.split(":")[0]] if together is None else together
+    size = together if together is not None else TOGETHER if device.startswith("cuda") else 1
     if size < 1:
         raise ValueError(f"`--together` needs at least 1; got {size}.")
-    return size if work.batches else 1
+    return size if work.many is not None else 1
 
 
 def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int]:
-    """Return an executor on this machine and the size of its batches.
-
-    On a GPU, ``size`` runs are one program. On a CPU, they are shared by as many processes as torch uses threads.
-    """
-    worker = BatchWorker(work, device)
+    """Return an executor on this machine and the size of its batches. On a GPU, ``size`` runs are one program. On a
+    CPU, they are shared by as many processes as torch uses threads."""
     processes = min(torch.get_num_threads(), size) if device == "cpu" else 1
     if processes == 1:
-        return Local(worker), size
-    return Processes(worker, processes), min(STACKED, math.ceil(size / processes))
+        return Local(BatchWorker(work, device)), size
+    return Processes(BatchWorker(work, device), processes), min(STACKED, math.ceil(size / processes))
 
 
 def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:
@@ -150,7 +115,7 @@ def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:
 
 def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
     """Copy the records of equal runs (settings, seeds and work) from other studies in the folder; return how many."""
-    others = {name for name, other in STUDIES.items() if type(other.work) is type(study.work)} - {study.name}
+    others = {name for name, other in STUDIES.items() if other.work == study.work} - {study.name}
     folder = read_folder(log.path.parent)
     known = {record.key: record for name in folder if name in others for record in folder[name] if record.error is None}
     wanted = [run for run in runs if run.identity not in log.done() and run.identity[1] in known]
@@ -160,14 +125,13 @@ def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
 
 
 def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *, batch_size: int, watch: Watch) -> None:
-    """Make the runs and append a record of each. A run that fails leaves its error, and the others go on.
-
-    A batch that is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor
-    is inside its block and has a :class:`BatchWorker`.
-    """
-    queues: dict[tuple[str, str], BatchQueue] = {}
+    """Make the runs and append a record of each. A run that fails leaves its error, and the others go on. A batch that
+    is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor is inside its
+    block and has a :class:`BatchWorker`."""
+    waiting: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
-        queues.setdefault(run.group, BatchQueue(batch_size)).runs.append(run)
+        waiting.setdefault(run.group, []).append(run)
+    sizes = dict.fromkeys(waiting, batch_size)
     running: list[Batch] = []
 
     def show(state: str = "") -> None:
@@ -176,8 +140,9 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
         watch.status(f"{running[-1]}{state}{others}")
 
     while True:
-        while executor.has_room and (queue := next((queue for queue in queues.values() if queue.runs), None)):
-            running.append(queue.take())
+        while executor.has_room and (group := next((group for group, left in waiting.items() if left), None)):
+            running.append(Batch(tuple(waiting[group][: sizes[group]]), together=sizes[group] > 1))
+            del waiting[group][: sizes[group]]
             executor.submit(running[-1])
             show()
         if not executor.busy:
@@ -187,22 +152,22 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
         if isinstance(outcome, Finished):
             found = outcome.value
         elif batch.together:
-            found = Failed("ended their process", memory=True)
+            found = _halved(batch, "ended their process")
         else:
             found = ["the run's process died: the machine may be short of memory"]
         if isinstance(found, Failed):
-            _retry(batch, found, queues[batch.runs[0].group], watch)
-        else:
-            for run, each in zip(batch.runs, found, strict=True):
-                record = run.record(each)
-                log.append(record)
-                watch.end(record)
+            group = batch.runs[0].group
+            waiting[group] = [*batch.runs, *waiting[group]]
+            if found.size < sizes[group]:  # else batches have become smaller while this one ran
+                sizes[group] = found.size
+                watch.note(f"{batch}: {found.why}")
+            continue
+        for run, each in zip(batch.runs, found, strict=True):
+            record = run.record(each)
+            log.append(record)
+            watch.end(record)
 
 
-def _retry(batch: Batch, failed: Failed, queue: BatchQueue, watch: Watch) -> None:
+def _halved(batch: Batch, why: str) -> Failed:
     count = len(batch.runs)
-    if queue.put_back(batch, (count + 1) // 2 if failed.memory else 1):
-        if failed.memory:
-            watch.note(f"{batch}: {count} runs together {failed.why}: half as many")
-        else:
-            watch.note(f"{batch}: one by one, since runs together fail ({failed.why})")
+    return Failed(f"{count} runs together {why}: half as many", size=(count + 1) // 2)

@@ -12,7 +12,6 @@ from beltrami.lab.study.paper_tables import Figure
 from beltrami.lab.study.planning import Comparison, Quantity, Study
 from beltrami.lab.study.record import Record, latest
 
-LEVEL = 0.95
 Cells = Mapping[tuple[str, str], Sequence[Record]]
 """Records by method and dataset."""
 
@@ -30,23 +29,18 @@ class Sample:
 
     @staticmethod
     def of(values: Sequence[float]) -> "Sample":
+        from scipy.stats import t
+
         n = len(values)
         if n == 0:
             raise ValueError("Sample needs at least one value; got none.")
         if n == 1:
             return Sample(1, values[0], None)
-        return Sample(n, mean(values), quantile(n - 1) * stdev(values) / math.sqrt(n))
+        return Sample(n, mean(values), float(t.ppf(0.975, n - 1)) * stdev(values) / math.sqrt(n))
 
     @property
     def interval(self) -> tuple[float, float] | None:
         return None if self.half is None else (self.mean - self.half, self.mean + self.half)
-
-
-def quantile(freedom: int) -> float:
-    """Return the quantile of Student's distribution that leaves 2.5% above it."""
-    from scipy.stats import t
-
-    return float(t.ppf((1 + LEVEL) / 2, freedom))
 
 
 def independent_values(records: Iterable[Record], quantity: str) -> dict[str, float]:
@@ -54,8 +48,7 @@ def independent_values(records: Iterable[Record], quantity: str) -> dict[str, fl
     correlated; with one split the value of each seed. Records without the number are left out."""
     values: dict[str, dict[int, float]] = defaultdict(dict)
     for record in records:
-        value = record.number(quantity)
-        if value is not None:
+        if (value := record.number(quantity)) is not None:
             values[record.split][record.seed] = value
     if len(values) == 1:
         (runs,) = values.values()
@@ -66,13 +59,13 @@ def independent_values(records: Iterable[Record], quantity: str) -> dict[str, fl
 def compare(comparison: Comparison, records: Iterable[Record], quantity: str) -> Sample | None:
     """Compare two methods by a quantity on the runs that both have, from records of one dataset; None if there are no
     such runs. Runs that failed are left out."""
-    kept = [record for record in records if record.number(quantity) is not None]
-    sides = [[record for record in kept if record.method == name] for name in (comparison.one, comparison.other)]
-    shared = set.intersection(*({(record.split, record.seed) for record in side} for side in sides))
-    one, other = (
-        independent_values([record for record in side if (record.split, record.seed) in shared], quantity)
-        for side in sides
-    )
+    runs: dict[tuple[str, int], dict[str, Record]] = defaultdict(dict)
+    for record in records:
+        if record.number(quantity) is not None:
+            runs[record.split, record.seed][record.method] = record
+    names = (comparison.one, comparison.other)
+    shared = [run for run in runs.values() if run.keys() >= set(names)]
+    one, other = (independent_values([run[name] for run in shared], quantity) for name in names)
     return Sample.of([comparison.compare(one[unit], other[unit]) for unit in one]) if one else None
 
 
@@ -97,10 +90,6 @@ class Table:
     datasets: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
     comparisons: Mapping[Comparison, Mapping[str, Sample]]
-
-    @property
-    def failed(self) -> int:
-        return sum(cell.failed for cell in self.cells.values())
 
 
 def tabulate(study: Study, records: Iterable[Record]) -> list[Table]:
@@ -127,31 +116,24 @@ def _on_one_device(cells: Cells) -> Cells:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for (_, dataset), runs in cells.items():
         counts[dataset].update(record.device for record in runs if record.device is not None)
-    most = {dataset: count.most_common(1)[0][0] for dataset, count in counts.items() if count}
-    kept = {
-        (method, dataset): [record for record in runs if record.device in (None, most.get(dataset))]
-        for (method, dataset), runs in cells.items()
-    }
+    kept = {}
+    for (method, dataset), runs in cells.items():
+        most = [device for device, _ in counts[dataset].most_common(1)]
+        kept[method, dataset] = [record for record in runs if record.device in (None, *most)]
     return {place: runs for place, runs in kept.items() if runs}
 
 
 def _table(study: Study, quantity: Quantity, cells: Cells) -> Table:
     datasets = _ordered({dataset for _, dataset in cells}, [*study.datasets, *CATALOGUE])
+    methods = _ordered({method for method, _ in cells}, [method.name for method in study.methods])
     comparisons: dict[Comparison, dict[str, Sample]] = {}
     for pair in quantity.comparisons:
         for dataset in datasets:
             both = [*cells.get((pair.one, dataset), ()), *cells.get((pair.other, dataset), ())]
-            sample = compare(pair, both, quantity.name)
-            if sample is not None:
+            if (sample := compare(pair, both, quantity.name)) is not None:
                 comparisons.setdefault(pair, {})[dataset] = sample
-    return Table(
-        study=study,
-        quantity=quantity,
-        methods=_ordered({method for method, _ in cells}, [method.name for method in study.methods]),
-        datasets=datasets,
-        cells={place: _cell(quantity, *place, records) for place, records in cells.items()},
-        comparisons=comparisons,
-    )
+    shown = {place: _cell(quantity, *place, records) for place, records in cells.items()}
+    return Table(study, quantity, methods, datasets, shown, comparisons)
 
 
 def _cell(quantity: Quantity, method: str, dataset: str, records: Sequence[Record]) -> Cell:

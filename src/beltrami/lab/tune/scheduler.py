@@ -1,16 +1,25 @@
 """Running a search: its trials on an executor, weak ones stopped early, and a record of each."""
 
+import time
 from collections import defaultdict
 from collections.abc import Generator, Sequence
-from statistics import median
+from statistics import mean, median
 
+import torch
+from torch import Tensor
+
+from beltrami.config.build import build_training
+from beltrami.config.spec import RunConfig
+from beltrami.data import Split
 from beltrami.errors import in_words
-from beltrami.lab.executor import Executor
+from beltrami.lab.executor import Executor, Finished, JobReport, OnEpoch
 from beltrami.lab.study.record import RecordLog, latest
 from beltrami.lab.study.runner import Watch
-from beltrami.lab.tune.search import Search, ranking
-from beltrami.lab.tune.trial import TrialProgress, train_trial
-from beltrami.lab.worker import Died, Finished, JobReport, OnEpoch
+from beltrami.lab.tune.search import Search, TrialProgress, ranking
+from beltrami.run import Problem, load_problem, on_split
+from beltrami.train import Fitting, ValidationScore, seeded, start_fit
+
+HIDDEN = -1  # the class of nodes whose label no trial may see
 
 
 class TrialWorker:
@@ -30,6 +39,42 @@ class TrialWorker:
             yield Finished(in_words(error), clean=False)
         else:
             yield Finished(progress)
+
+
+def train_trial(configs: Sequence[RunConfig], *, device: str = "cpu") -> Generator[TrialProgress, None, None]:
+    """Train the runs of a trial in turns of one epoch, and yield its progress after each turn and at the end. Labels of
+    test nodes are hidden before training begins."""
+    start = time.perf_counter()
+    problem = load_problem(configs[0], device=device)
+    fits = [_start(config, on_split(problem, config)) for config in configs]
+    by_epoch: list[float] = []
+    try:
+        while any(epochs := [next(fit, None) for fit in fits]):
+            scores = [epoch.best[0] if epoch else fit.result.best for epoch, fit in zip(epochs, fits, strict=True)]
+            by_epoch.append(_per_cent(scores))
+            yield TrialProgress(tuple(by_epoch), time.perf_counter() - start)
+        final = _per_cent([fit.result.best for fit in fits])
+        yield TrialProgress(tuple(by_epoch), time.perf_counter() - start, final)
+    finally:
+        for fit in fits:
+            fit.stop()
+
+
+def without_test_labels(y: Tensor, split: Split) -> Tensor:
+    """Return the labels (n,) of training and validation nodes, and ``HIDDEN`` at all others."""
+    return torch.where(split.train | split.val, y, HIDDEN)
+
+
+def _start(config: RunConfig, problem: Problem) -> Fitting:
+    with seeded(config.seed):
+        model = problem.model(config)
+    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    y = without_test_labels(problem.dataset.y, problem.split)
+    return start_fit(model, inputs, y, problem.split, build_training(config.train))
+
+
+def _per_cent(scores: Sequence[ValidationScore]) -> float:
+    return round(100 * mean(score.accuracy for score in scores), 4)
 
 
 class Rungs:
@@ -63,10 +108,7 @@ class Rungs:
 
 def run_search(executor: Executor, search: Search, numbers: Sequence[int], log: RecordLog, *, watch: Watch) -> None:
     """Run trials by their numbers and append a record of each. The executor is inside its block and has a
-    :class:`TrialWorker`.
-
-    Trials in the log count at the milestones as if the search had never been interrupted.
-    """
+    :class:`TrialWorker`. Trials in the log count at the milestones as if the search had never been interrupted."""
     rungs, running, stopped = Rungs(), dict[int, TrialProgress](), set[int]()
     for record in latest(log.records):
         if record.error is None:
@@ -93,7 +135,7 @@ def run_search(executor: Executor, search: Search, numbers: Sequence[int], log: 
             executor.submit(waiting.pop(0))
         number, outcome = executor.wait(goes_on)
         progress, error = running.pop(number), None
-        if isinstance(outcome, Died):
+        if outcome is None:
             error = "the trial's process died: the machine may be short of memory"
         elif isinstance(outcome.value, str):
             error = outcome.value

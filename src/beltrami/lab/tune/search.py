@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from beltrami.config.build import check_settings
-from beltrami.config.parser import departures, override
+from beltrami.config.parser import override
 from beltrami.config.recipe.recipes import load_recipe, search_count
 from beltrami.config.spec import RunConfig
 from beltrami.errors import DataError
 from beltrami.lab.study.planning import FIXED, Sampling
-from beltrami.lab.study.record import Record, key_of, latest, setup_of
-from beltrami.lab.tune.search_space import TUNED, SearchSpace, space_of
-from beltrami.lab.tune.trial import TrialProgress
+from beltrami.lab.study.record import Record, key_of, latest, record_of
+from beltrami.lab.tune.search_space import TUNED, Space, draw, space_of
 from beltrami.precompute import resolve_files
 
 NAME = "tune"  # the study in the records of a search
@@ -19,15 +18,30 @@ GRACE, HALF_LIFE = 10, 10  # epochs, as in the paper
 
 
 @dataclass(frozen=True)
-class Search:
-    """Random points of a space around a configuration, each trained on the same splits.
+class TrialProgress:
+    """How far a trial is."""
 
-    Point 0 is the configuration itself, so that the best point is at least as good on validation. More trials add
-    points and change none.
-    """
+    by_epoch: tuple[float, ...] = ()  # the best validation accuracy in per cent after each epoch, a mean over runs
+    seconds: float = 0.0  # since it began
+    final: float | None = None  # the accuracy at its end, over all times of the flow; None before
+
+    @property
+    def epochs(self) -> int:
+        return len(self.by_epoch)
+
+    @property
+    def validation(self) -> float | None:
+        """The best accuracy so far; None before the first epoch."""
+        return self.final if self.final is not None else self.by_epoch[-1] if self.by_epoch else None
+
+
+@dataclass(frozen=True)
+class Search:
+    """Random points of a space around a configuration, each trained on the same splits. Point 0 is the configuration
+    itself, so that the best point is at least as good on validation. More trials add points and change none."""
 
     base: RunConfig  # where the search begins
-    space: SearchSpace  # the settings that may change
+    space: Space  # the settings that may change
     sampling: Sampling  # splits and seeds of every trial
     seed: int = 0  # of the random points
 
@@ -38,32 +52,22 @@ class Search:
 
     def config(self, number: int) -> RunConfig:
         """Return the configuration of a trial."""
-        settings = self.space.settings(number, seed=self.seed) if number else {}
+        settings = draw(self.space, number, seed=self.seed) if number else {}
         return override(self.base, [f"{name}={value}" for name, value in settings.items()], skip_inapplicable=True)
 
     def record(
         self, number: int, progress: TrialProgress, *, stopped: bool = False, error: str | None = None
     ) -> Record:
         """Return the record of a trial."""
-        config = self.config(number)
-        return Record(
-            study=NAME,
-            method=str(number),
-            dataset=config.dataset,
-            split_seed=0,
-            seed=self.seed,
-            key=key_of(config),
-            setup=setup_of(config),
-            settings=departures(config),
-            extra={
-                "validation": progress.validation,
-                "by_epoch": list(progress.by_epoch),
-                "stopped": stopped,
-                "seconds": round(progress.seconds, 3),
-                "runs": [list(each) for each in self.sampling.seeds()],
-            },
-            error=error,
-        )
+        extra = {
+            "validation": progress.validation,
+            "by_epoch": list(progress.by_epoch),
+            "stopped": stopped,
+            "seconds": round(progress.seconds, 3),
+            "runs": [list(each) for each in self.sampling.seeds()],
+        }
+        record = record_of(NAME, str(number), self.config(number))
+        return replace(record, split_seed=0, seed=self.seed, tried=None, extra=extra, error=error)
 
     def pending(self, count: int, records: Iterable[Record]) -> list[int]:
         """Return the numbers below ``count`` of trials without a result; refuse records of another search."""
@@ -84,8 +88,7 @@ class Search:
     def best(self, records: Sequence[Record]) -> RunConfig | None:
         """Return the configuration of the highest validation accuracy, as a recipe that says how many were tried;
         None if no trial has a result."""
-        ranked = ranking(records)
-        if not ranked:
+        if not (ranked := ranking(records)):
             return None
         config = self.config(int(ranked[0].method))
         name = config.recipe.removesuffix(TUNED) + TUNED
@@ -99,22 +102,15 @@ def ranking(records: Iterable[Record]) -> list[Record]:
 
 
 def search_for(
-    dataset: str,
-    recipe: str,
-    *,
-    protocol: str | None = None,
-    splits: int = 1,
-    settings: Sequence[str] = (),
-    seed: int = 0,
+    dataset: str, recipe: str, *, protocol: str | None = None, splits: int, settings: Sequence[str] = (), seed: int = 0
 ) -> Search:
-    """Return the search around a recipe on a dataset, both by name; the recipe may be a configuration file.
-
-    Each trial is trained on ``splits`` splits, or from as many initial weights if the protocol has one split.
-    ``settings`` change the recipe for all trials, as ``--set`` takes them, and are not searched.
-    """
+    """Return the search around a recipe, a name or a configuration file, on a dataset. Each trial is trained on
+    ``splits`` splits, or from as many initial weights if the protocol has one split. ``settings`` change the recipe for
+    all trials, as ``--set`` takes them, and are not searched."""
     base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol), settings))
     check_settings(base)
     held = {setting.partition("=")[0].strip() for setting in settings}
+    space = {name: drawn for name, drawn in space_of(base).items() if name not in held}
     fixed = base.data.protocol in FIXED
     sampling = Sampling(base.data.protocol, 1 if fixed else splits, splits if fixed else 1)
-    return Search(base, space_of(base).without(held), sampling, seed)
+    return Search(base, space, sampling, seed)

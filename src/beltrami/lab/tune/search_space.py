@@ -1,12 +1,10 @@
 """Search spaces: which settings of a recipe a search changes, and how random values are drawn."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 from beltrami.config.spec import RunConfig
@@ -17,17 +15,9 @@ TUNED = "-tuned"  # a search adds it to the name of its recipe
 DIGITS = 4  # significant digits of a drawn number: readable, and finer than validation can distinguish
 
 
-class Distribution(ABC):
-    """The values that a setting may take: a uniform u of the unit interval gives a random value."""
-
-    @abstractmethod
-    def at(self, u: float) -> Any:
-        """Return the value at 0 <= u < 1."""
-
-
 @dataclass(frozen=True)
-class Uniform(Distribution):
-    """Numbers from ``low`` to ``high``, uniformly."""
+class Uniform:
+    """Numbers from ``low`` to ``high``, uniformly; ``at`` returns the number of a uniform u of the unit interval."""
 
     low: float
     high: float
@@ -41,7 +31,7 @@ class Uniform(Distribution):
 
 
 @dataclass(frozen=True)
-class LogUniform(Distribution):
+class LogUniform:
     """Positive numbers from ``low`` to ``high`` whose logarithms are uniform."""
 
     low: float
@@ -56,7 +46,7 @@ class LogUniform(Distribution):
 
 
 @dataclass(frozen=True, init=False)
-class Choice(Distribution):
+class Choice:
     """One of several values, uniformly."""
 
     options: tuple[Any, ...]
@@ -70,28 +60,21 @@ class Choice(Distribution):
         return self.options[int(u * len(self.options))]
 
 
+Distribution = Uniform | LogUniform | Choice
+
+
 def _rounded(value: float, low: float, high: float) -> float:
     return min(max(float(f"{value:.{DIGITS}g}"), low), high)
 
 
-@dataclass(frozen=True)
-class SearchSpace:
-    """Distributions of settings by their dotted names; the settings of a point are drawn independently.
+Space = Mapping[str, Distribution]
+"""Distributions of settings by their dotted names."""
 
-    A value depends on the seed, the point's number and the setting's name alone, so that a further setting leaves the
-    values of the others as they are.
-    """
 
-    distributions: Mapping[str, Distribution]
-
-    def settings(self, number: int, *, seed: int) -> dict[str, Any]:
-        """Return the settings of a point, by name."""
-        drawn = self.distributions.items()
-        return {name: each.at(Random(f"{seed} {number} {name}").random()) for name, each in drawn}
-
-    def without(self, names: set[str]) -> "SearchSpace":
-        """Return the space in which some settings do not change."""
-        return SearchSpace({name: each for name, each in self.distributions.items() if name not in names})
+def draw(space: Space, number: int, *, seed: int) -> dict[str, Any]:
+    """Return the settings of a point of a space, drawn independently. A value depends on the seed, the point's number
+    and the setting's name alone, so that a further setting leaves the values of the others as they are."""
+    return {name: drawn.at(Random(f"{seed} {number} {name}").random()) for name, drawn in space.items()}
 
 
 def value_of(config: RunConfig, name: str) -> Any:
@@ -100,14 +83,14 @@ def value_of(config: RunConfig, name: str) -> Any:
     return reduce(lambda group, part: getattr(group, part, ABSENT), name.split("."), value)
 
 
-COMMON: Mapping[str, Distribution] = {
+COMMON: Space = {
     "model.dropout": Uniform(0.0, 0.8),
     "model.input_dropout": Uniform(0.0, 0.8),
     "train.optimiser": Choice("adam", "adamax", "rmsprop"),
     "train.lr": LogUniform(5e-4, 5e-2),
     "train.weight_decay": LogUniform(1e-4, 0.2),
 }
-FLOW: Mapping[str, Distribution] = {
+FLOW: Space = {
     **COMMON,
     "model.feat": Choice(32, 64, 80, 128),
     "diffusivity.over": Choice("rows", "columns", "both"),
@@ -115,84 +98,73 @@ FLOW: Mapping[str, Distribution] = {
     "stencil.loops": Uniform(0.0, 2.0),
     "scheme.time": LogUniform(1.0, 60.0),
 }
-ATTENTION: Mapping[str, Distribution] = {
+ATTENTION: Space = {
     "diffusivity.width": Choice(8, 16, 32, 64, 128),
     "diffusivity.heads": Choice(1, 2, 4, 8),
     "diffusivity.link": Choice("softmax", "squareplus"),
     "train.attention_decay": LogUniform(1e-5, 1e-1),
 }
-SCORE: Mapping[str, Distribution] = {
+SCORE: Space = {
     "diffusivity.width": Choice(16, 32, 64, 128),  # Pearson's needs two channels a head
     "diffusivity.kind": Choice("uniform", "scalar-cosine", "scaled-dot", "cosine", "pearson", "exp-kernel"),
 }
-INPUT: Mapping[str, Distribution] = {
+INPUT: Space = {
     "stencil.reweight.kind": Choice("none", "similarity"),
     "stencil.reweight.sharpness": Uniform(0.0, 1.0),
     "stencil.add.kind": Choice("none", "neighbours"),
     "stencil.add.k": Choice(5, 10),
 }
-ACTION: Mapping[str, Distribution] = {
+ACTION: Space = {
     "model.feat": Choice(32, 64, 80, 128),
     "flow.psi.kind": Choice("constant", "gauss", "perona-malik", "roughness"),
     "flow.psi.length": LogUniform(0.3, 10.0),
     "flow.attachment": Choice(True, False),
     "scheme.time": LogUniform(1.0, 12.0),
 }
-GRAPH: Mapping[str, Distribution] = {
+GRAPH: Space = {
     "stencil.k": Choice(16, 32, 64, 128),
     "stencil.restart": LogUniform(0.02, 0.3),
     "stencil.loops": Uniform(0.0, 1.0),
     "scheme.time": LogUniform(1.0, 60.0),
 }
-POSITION: Mapping[str, Distribution] = {"model.pos": Choice(8, 16, 32, 64)}
-NETWORK: Mapping[str, Distribution] = {**COMMON, "model.width": Choice(16, 32, 64, 128)}
-HEADS: Mapping[str, Distribution] = {"model.heads": Choice(4, 8), "model.attention_dropout": Uniform(0.0, 0.8)}
-KRYLOV: Mapping[str, Distribution] = {"model.steps": Choice(*range(5, 31))}
-TIME: Mapping[str, Distribution] = {"scheme.time": Uniform(0.5, 4.0)}
+NETWORK: dict[str, Distribution] = {**COMMON, "model.width": Choice(16, 32, 64, 128)}
+GAT: Space = NETWORK | {"model.heads": Choice(4, 8), "model.attention_dropout": Uniform(0.0, 0.8)}
+ODE: Space = NETWORK | {"scheme.time": Uniform(0.5, 4.0)}
+LANCZOS: Space = NETWORK | {"model.steps": Choice(*range(5, 31))}
 
-SPACES: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
-    {
-        "blend": {**FLOW, **ATTENTION, **SCORE, **INPUT},
-        "blend-knn": {**FLOW, **ATTENTION, **SCORE, **GRAPH},
-        "uniform": FLOW,
-        "polyakov": {**COMMON, **ACTION},
-        "grand": {**FLOW, **ATTENTION},
-        "gcn": NETWORK,
-        "gat": {**NETWORK, **HEADS},
-        "gat-ppr": {**NETWORK, **HEADS},
-        "monet": {**NETWORK, "model.kernels": Choice(1, 2, 3, 4)},
-        "sage-mean": NETWORK,
-        "sage-maxpool": NETWORK,
-        "cgnn": {**NETWORK, "scheme.time": LogUniform(1.0, 30.0)},
-        "gde": {**NETWORK, **TIME},
-        "gode": {**NETWORK, **TIME},
-        "lanczosnet": {**NETWORK, **KRYLOV},
-        "adalanczosnet": {**NETWORK, **KRYLOV},
-    }
-)
+SPACES: Mapping[str, Space] = {
+    "blend": {**FLOW, **ATTENTION, **SCORE, **INPUT},
+    "blend-knn": {**FLOW, **ATTENTION, **SCORE, **GRAPH},
+    "uniform": FLOW,
+    "polyakov": {**COMMON, **ACTION},
+    "grand": {**FLOW, **ATTENTION},
+    **dict.fromkeys(("gcn", "sage-mean", "sage-maxpool"), NETWORK),
+    **dict.fromkeys(("gat", "gat-ppr"), GAT),
+    **dict.fromkeys(("gde", "gode"), ODE),
+    **dict.fromkeys(("lanczosnet", "adalanczosnet"), LANCZOS),
+    "monet": {**NETWORK, "model.kernels": Choice(1, 2, 3, 4)},
+    "cgnn": {**NETWORK, "scheme.time": LogUniform(1.0, 30.0)},
+}
 """What a search changes of each recipe, except those of Table 1's networks; each space contains the recipe itself on
 every dataset."""
 
-DATASETS: Mapping[str, Mapping[str, Distribution]] = MappingProxyType(
-    {
-        "citeseer": {"train.weight_decay": LogUniform(3e-4, 0.5)},
-        "coauthor-cs": {"train.lr": LogUniform(1e-4, 2e-2)},
-        "ogbn-arxiv": {
-            "train.weight_decay": Uniform(0.0, 0.01),
-            "train.attention_decay": Uniform(0.0, 0.01),
-            "model.pos": Choice(32, 64, 98, 128),
-        },
-    }
-)
+DATASETS: Mapping[str, Space] = {
+    "citeseer": {"train.weight_decay": LogUniform(3e-4, 0.5)},
+    "coauthor-cs": {"train.lr": LogUniform(1e-4, 2e-2)},
+    "ogbn-arxiv": {
+        "train.weight_decay": Uniform(0.0, 0.01),
+        "train.attention_decay": Uniform(0.0, 0.01),
+        "model.pos": Choice(32, 64, 98, 128),
+    },
+}
 """Other distributions on particular datasets, for all recipes."""
 
 
-def space_of(config: RunConfig) -> SearchSpace:
+def space_of(config: RunConfig) -> Space:
     """Return the space of a recipe on a dataset; the width of positions is in it if the model has any."""
     name = config.recipe.removesuffix(TUNED)
     if name not in SPACES:
         raise UnknownName("recipe to tune", name, SPACES)
-    found = dict(SPACES[name])
-    if config.model.kind == "blend" and config.position.kind != "none":
-        found.update(POSITION)
-    return SearchSpace({**found, **DATASETS.get(config.dataset, {})})
+    encoded = config.model.kind == "blend" and config.position.kind != "none"
+    positions: Space = {"model.pos": Choice(8, 16, 32, 64)} if encoded else {}
+    return {**SPACES[name], **positions, **DATASETS.get(config.dataset, {})}

@@ -1,6 +1,6 @@
 """The base of all baselines: their widths and graph, their inputs, networks without time, and fixed edge weights."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -8,7 +8,7 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from beltrami.graph import Both, Edges, Normaliser, Rows, SparseMatrix
 from beltrami.model.classifier import Classifier, Inputs, Output
@@ -20,11 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Architecture:
-    """The widths, dropout and graph of a baseline.
-
-    ``width`` are the hidden channels, of all heads together; ``positions``, if any, are concatenated to the features;
-    ``dropout`` applies to hidden values; ``stencil`` makes the graph from the input graph alone.
-    """
+    """The widths, dropout and graph of a baseline: ``width`` hidden channels of all heads together, ``positions``
+    concatenated to the features, ``dropout`` of hidden values, a ``stencil`` that does not depend on the state."""
 
     features: int
     num_classes: int
@@ -39,10 +36,8 @@ class Architecture:
         if self.width < 1 or self.depth < 1:
             raise ValueError(f"Architecture needs `width` and `depth` at least 1; got {self.width}, {self.depth}.")
         if self.stencil.synchronises:
-            raise ValueError(
-                f"a baseline has a fixed graph, and {type(self.stencil).__name__} depends on the state of a flow: use "
-                "a stencil that depends on the graph alone, such as Keep, Loops or TopK."
-            )
+            why = f"{type(self.stencil).__name__} depends on the state of a flow"
+            raise ValueError(f"a baseline has a fixed graph, and {why}: use a stencil such as Keep, Loops or TopK.")
 
     @property
     def channels(self) -> int:
@@ -55,13 +50,6 @@ class Architecture:
         widths = [self.channels, *[self.width] * (self.depth - 1), self.num_classes]
         dropouts = [self.input_dropout, *[self.dropout] * (self.depth - 1)]
         return [(*ends, dropout) for ends, dropout in zip(pairwise(widths), dropouts, strict=True)]
-
-
-class Layer(nn.Module, ABC):
-    """A map of node values that may use the edges; ``x`` (n, channels), dense or sparse -> (n, out_channels)."""
-
-    @abstractmethod
-    def forward(self, x: Matrix, edges: Edges) -> Tensor: ...
 
 
 class Baseline(Classifier):
@@ -137,13 +125,6 @@ def symmetric_weights(edges: Edges, dtype: torch.dtype) -> Tensor:
 def mean_weights(edges: Edges, dtype: torch.dtype) -> Tensor:
     r"""Return :math:`w_{ij} / d_i` on each edge, (m,): the mean over neighbours."""
     return _normalised(Rows(), edges, dtype)
-
-
-@cached_per_graph
-def degree_coordinates(edges: Edges, dtype: torch.dtype) -> Tensor:
-    r"""Return MoNet's pseudo-coordinates :math:`(d_i^{-1/2}, d_j^{-1/2})` of each edge, (m, 2), d the degree."""
-    received, sent = edges.in_degree()[edges.i], edges.out_degree()[edges.j]
-    return torch.stack((received, sent), dim=1).to(dtype).rsqrt()
 
 
 def _normalised(normaliser: Normaliser, edges: Edges, dtype: torch.dtype) -> Tensor:

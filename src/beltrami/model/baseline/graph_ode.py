@@ -1,15 +1,13 @@
 """Baselines that are differential equations: CGNN, GDE and GODE."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from beltrami.flow import FunctionField
 from beltrami.graph import Edges, aggregate
-from beltrami.model.baseline.base import Architecture, Baseline, Layer, symmetric_weights
+from beltrami.model.baseline.base import Architecture, Baseline, symmetric_weights
 from beltrami.model.baseline.layered import GCNLayer
 from beltrami.model.classifier import Inputs, Output
 from beltrami.model.coder import Decoder, Encoder, Matrix
@@ -18,30 +16,21 @@ from beltrami.scheme import Solution, TimeStepping, solve
 ALPHA = 0.95  # initial value of CGNN's alpha and scales m
 
 
-class GraphODEField(nn.Module, ABC):
-    """A learnable right-hand side; ``synchronises`` says whether binding or evaluating it waits for the device."""
-
-    synchronises: bool = False
-
-    @abstractmethod
-    def bind(self, h0: Tensor, edges: Edges) -> FunctionField:
-        """Return f for the initial state ``h0`` (n, d) on ``edges``."""
-
-
 class GraphODE(Baseline):
     r"""A network with a differential equation between its first and its last layer.
 
     .. math:: H(0) = F(X), \quad \frac{dH}{dt} = f(H), \quad Y = G(H(T))
 
-    F is ``first``, f is ``field``, G is ``last`` and T is ``time``.
+    F is ``first``, f is ``field``, G is ``last`` and T is ``time``. F and G are called as ``layer(x, edges)``. A field
+    ``synchronises`` if binding or evaluating it waits for the device.
     """
 
     def __init__(
         self,
         architecture: Architecture,
-        first: Layer,
-        field: GraphODEField,
-        last: Layer,
+        first: nn.Module,
+        field: "CGNNField | ConvolutionField",
+        last: nn.Module,
         *,
         scheme: TimeStepping,
         time: float,
@@ -49,8 +38,7 @@ class GraphODE(Baseline):
         super().__init__(architecture)
         if not 0 < time < float("inf"):
             raise ValueError(f"GraphODE needs a positive, finite terminal `time`; got {time}.")
-        self.first, self.field, self.last = first, field, last
-        self.scheme, self.time = scheme, time
+        self.first, self.field, self.last, self.scheme, self.time = first, field, last, scheme, time
 
     def extra_repr(self) -> str:
         return f"stencil={self.architecture.stencil!r}\nscheme={self.scheme!r}\ntime={self.time!r}"
@@ -74,7 +62,7 @@ class GraphODE(Baseline):
         return solve(f, h0, ts, self.scheme, f.tensors)
 
 
-class CoderLayer(Layer):
+class CoderLayer(nn.Module):
     """An encoder or decoder as a layer; it ignores the edges."""
 
     def __init__(self, coder: Encoder | Decoder) -> None:
@@ -82,11 +70,10 @@ class CoderLayer(Layer):
         self.coder = coder
 
     def forward(self, x: Matrix, edges: Edges) -> Tensor:
-        out: Tensor = self.coder(x)
-        return out
+        return self.coder(x)  # type: ignore[no-any-return]
 
 
-class CGNNField(GraphODEField):
+class CGNNField(nn.Module):
     r"""The equation of continuous graph neural networks (Xhonneux et al. 2020).
 
     .. math:: \frac{dH}{dt} = (A - I) H + H (W - I) + H(0), \qquad
@@ -119,16 +106,16 @@ class CGNNField(GraphODEField):
         if self.skew is None or self.scale is None:
             return None
         u = torch.linalg.matrix_exp(self.skew - self.skew.t())
-        w: Tensor = (u * torch.sigmoid(self.scale)) @ u.t()
-        return w
+        return (u * torch.sigmoid(self.scale)) @ u.t()  # type: ignore[no-any-return]
 
 
-class ConvolutionField(GraphODEField):
+class ConvolutionField(nn.Module):
     r"""``depth`` graph convolutions, each followed by tanh, :math:`f(H) = \tanh(F_k(\dots \tanh(F_1(H))))`.
 
-    One explicit Euler step of length one, :math:`H + f(H)`, is a residual layer. There is no dropout: it would change
-    the equation at every evaluation.
+    A unit Euler step, :math:`H + f(H)`, is a residual layer. Dropout would change the equation at every evaluation.
     """
+
+    synchronises = False
 
     def __init__(self, width: int, *, depth: int) -> None:
         super().__init__()
@@ -143,15 +130,15 @@ class ConvolutionField(GraphODEField):
         return FunctionField(dh_dt, tuple(self.parameters()))
 
 
-class ReLULayer(Layer):
+class ReLULayer(nn.Module):
     """A layer followed by ReLU."""
 
-    def __init__(self, layer: Layer) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self.layer = layer
 
     def forward(self, x: Matrix, edges: Edges) -> Tensor:
-        return F.relu(self.layer(x, edges))
+        return torch.relu(self.layer(x, edges))
 
 
 def cgnn(architecture: Architecture, *, scheme: TimeStepping, time: float, mixing: bool = True) -> GraphODE:
@@ -168,10 +155,7 @@ def gde(architecture: Architecture, *, scheme: TimeStepping, time: float) -> Gra
 
 
 def gode(architecture: Architecture, *, scheme: TimeStepping, time: float) -> GraphODE:
-    """Return a GODE (Zhuang et al. 2020): a GCN of ``architecture.depth`` layers in continuous time.
-
-    Its authors differentiate the steps (``Direct``); ``Checkpointed`` replaces their bijective blocks to save memory.
-    """
+    """Return a GODE (Zhuang et al. 2020): a GCN of ``architecture.depth`` layers in continuous time."""
     return _between_convolutions(architecture, architecture.depth, scheme, time)
 
 

@@ -29,8 +29,7 @@ class KrylovSpace:
 
     .. math:: A Q = Q T + r e_k^\top, \qquad T = Q^\top A Q \text{ tridiagonal}
 
-    A is ``a`` (m,) on the edges, Q is ``q`` (n, k) and T is ``t`` (k, k). If the space has fewer than k dimensions, the
-    other vectors and their rows of T are zero.
+    A is ``a`` (m,) on the edges. If the space has fewer than k dimensions, the other vectors and rows of T are zero.
     """
 
     a: Tensor
@@ -40,8 +39,7 @@ class KrylovSpace:
     @cached_property
     def eigen(self) -> tuple[Tensor, Tensor]:
         """The Ritz values of A, ascending, (k,), and the eigenvectors B of T, (k, k); Q B are the Ritz vectors."""
-        values, vectors = torch.linalg.eigh(self.t)
-        return values, vectors
+        return tuple(torch.linalg.eigh(self.t))
 
 
 def lanczos(a: Tensor, edges: Edges, start: Tensor, *, steps: int) -> KrylovSpace:
@@ -93,9 +91,8 @@ class MatrixFilters(nn.Module):
 
     def forward(self, krylov: KrylovSpace) -> Tensor:
         powers = torch.stack([torch.linalg.matrix_power(krylov.t, power) for power in LONG])
-        g = self.g(powers.flatten()).view_as(powers)
-        out: Tensor = g + g.mT
-        return out
+        g: Tensor = self.g(powers.flatten()).view_as(powers)
+        return g + g.mT
 
 
 class NormalisedAdjacency(nn.Module):
@@ -155,16 +152,12 @@ class LanczosLayer(nn.Module):
 class LanczosNet(DiscreteBaseline):
     """Layers of :class:`LanczosLayer` with ReLU in between, on one Krylov space of dimension ``steps``.
 
-    The graph must be undirected; its authors' has ``Loops()``. ``filters`` makes the filters of a layer.
+    ``matrix`` makes that space, and ``filters`` the filters of a layer. The graph must be undirected; its authors' has
+    ``Loops()``.
     """
 
     def __init__(
-        self,
-        architecture: Architecture,
-        matrix: NormalisedAdjacency | LearnedSimilarity,
-        filters: Callable[[], EigenvalueFilters | MatrixFilters],
-        *,
-        steps: int,
+        self, architecture: Architecture, matrix: nn.Module, filters: Callable[[], nn.Module], *, steps: int
     ) -> None:
         super().__init__(architecture)
         if steps < 1:

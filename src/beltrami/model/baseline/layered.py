@@ -1,6 +1,5 @@
 """Baselines of consecutive layers: GCN, GAT, MoNet and GraphSAGE."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import torch
@@ -12,31 +11,24 @@ from beltrami.graph import Edges, Rows, aggregate, spread
 from beltrami.model.baseline.base import (
     Architecture,
     DiscreteBaseline,
-    Layer,
-    degree_coordinates,
+    cached_per_graph,
     mean_weights,
     symmetric_weights,
 )
 from beltrami.model.classifier import Inputs
-from beltrami.model.coder import Encoder, Matrix
-from beltrami.model.dropout import Dropout
+from beltrami.model.coder import Dropout, Encoder, Matrix
 
 NEGATIVE_SLOPE = 0.2  # of GAT's LeakyReLU
 
 
-class AttentiveLayer(Layer):
-    """A layer with learned edge weights."""
-
-    @abstractmethod
-    def relative_weights(self, x: Matrix, edges: Edges) -> Tensor:
-        """Return the learned weights, each divided by its value for uniform attention, (m, h)."""
-
-
 class LayeredNetwork(DiscreteBaseline):
-    r"""Layers with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`; the last gives the scores."""
+    r"""Layers with an activation in between, :math:`x^{(k+1)} = F_k(\sigma(x^{(k)}))`; the last gives the scores.
+
+    A layer is called as ``layer(x, edges)``, ``x`` (n, channels), dense or sparse -> (n, out_channels).
+    """
 
     def __init__(
-        self, architecture: Architecture, layers: Sequence[Layer], *, activation: Callable[[Tensor], Tensor] = F.relu
+        self, architecture: Architecture, layers: Sequence[nn.Module], activation: Callable[[Tensor], Tensor] = F.relu
     ) -> None:
         super().__init__(architecture)
         self.layers, self.activation = nn.ModuleList(layers), activation
@@ -45,7 +37,7 @@ class LayeredNetwork(DiscreteBaseline):
     def attention_spread(self, inputs: Inputs) -> float:
         """Return the spread of the first layer, its heads averaged."""
         first = self.layers[0]
-        if not isinstance(first, AttentiveLayer) or not inputs.edges.num_edges:
+        if not isinstance(first, GATLayer | MoNetLayer) or not inputs.edges.num_edges:
             return 0.0
         return float(first.relative_weights(inputs.x, inputs.edges).mean(-1).std(correction=0))
 
@@ -57,7 +49,7 @@ class LayeredNetwork(DiscreteBaseline):
         return x
 
 
-class GCNLayer(Layer):
+class GCNLayer(nn.Module):
     r"""The graph convolution of Kipf and Welling (2017).
 
     .. math:: F(X) = D^{-1/2} A D^{-1/2} X W + b
@@ -76,7 +68,7 @@ class GCNLayer(Layer):
         return aggregate(symmetric_weights(edges, projected.dtype), projected, edges) + self.bias
 
 
-class GATLayer(AttentiveLayer):
+class GATLayer(nn.Module):
     r"""The graph attention of Veličković et al. (2018), with several heads.
 
     .. math:: F(X)_i = \sum_j a_{ij} W x_j + c, \qquad
@@ -102,8 +94,7 @@ class GATLayer(AttentiveLayer):
         self.heads, self.average = heads, average
         width = out_channels if average else out_channels // heads
         self.project = Encoder(channels, heads * width, dropout=dropout, bias=False)
-        self.receiver = nn.Parameter(torch.empty(heads, width))
-        self.sender = nn.Parameter(torch.empty(heads, width))
+        self.receiver, self.sender = (nn.Parameter(torch.empty(heads, width)) for _ in range(2))
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.dropout = Dropout(attention_dropout)
         for weight in (self.project.linear.weight, self.receiver, self.sender):
@@ -115,6 +106,7 @@ class GATLayer(AttentiveLayer):
         return (out.mean(1) if self.average else out.flatten(1)) + self.bias
 
     def relative_weights(self, x: Matrix, edges: Edges) -> Tensor:
+        """Return the learned weights, each divided by its value for uniform attention, (m, h)."""
         projected = self._projected(x)
         return self._weights(projected, edges) / mean_weights(edges, projected.dtype)[:, None]
 
@@ -127,7 +119,7 @@ class GATLayer(AttentiveLayer):
         return Rows()(score, edges)
 
 
-class MoNetLayer(AttentiveLayer):
+class MoNetLayer(nn.Module):
     r"""Mixtures of Gaussians on pseudo-coordinates (Monti et al. 2017), each with its own linear map.
 
     .. math:: F(X)_i = W_0 x_i + \operatorname{mean}_j \sum_k e^{-\frac12 \sum_c (e_{ijc} - \mu_{kc})^2 / \sigma_{kc}^2}
@@ -156,6 +148,7 @@ class MoNetLayer(AttentiveLayer):
         return out
 
     def relative_weights(self, x: Matrix, edges: Edges) -> Tensor:
+        """Return the learned weights relative to their means, (m, h)."""
         weights = self._gaussians(edges, x.dtype)
         return weights / weights.mean(0)
 
@@ -165,7 +158,14 @@ class MoNetLayer(AttentiveLayer):
         return torch.exp(-0.5 * scaled.square().sum(-1))
 
 
-class SAGEMeanLayer(Layer):
+@cached_per_graph
+def degree_coordinates(edges: Edges, dtype: torch.dtype) -> Tensor:
+    r"""Return MoNet's pseudo-coordinates :math:`(d_i^{-1/2}, d_j^{-1/2})` of each edge, (m, 2), d the degree."""
+    received, sent = edges.in_degree()[edges.i], edges.out_degree()[edges.j]
+    return torch.stack((received, sent), dim=1).to(dtype).rsqrt()
+
+
+class SAGEMeanLayer(nn.Module):
     r"""GraphSAGE (Hamilton et al. 2017) with the mean of the neighbours.
 
     .. math:: F(X)_i = W x_i + V \operatorname{mean}_j x_j + b
@@ -184,7 +184,7 @@ class SAGEMeanLayer(Layer):
         return out
 
 
-class SAGEMaxPoolLayer(Layer):
+class SAGEMaxPoolLayer(nn.Module):
     r"""GraphSAGE with the channelwise maximum over the neighbours; zero without neighbours. P has ``pooled`` rows.
 
     .. math:: F(X)_i = W x_i + V \max_j \mathrm{ReLU}(P x_j + p) + b
@@ -221,7 +221,7 @@ def gat(
     *hidden, (a, b, last) = architecture.layers
     layers = [GATLayer(c, d, heads=heads, dropout=p, attention_dropout=attention_dropout) for c, d, p in hidden]
     out = GATLayer(a, b, heads=out_heads, average=True, dropout=last, attention_dropout=attention_dropout)
-    return LayeredNetwork(architecture, [*layers, out], activation=F.elu)
+    return LayeredNetwork(architecture, [*layers, out], F.elu)
 
 
 def monet(architecture: Architecture, *, kernels: int = 2) -> LayeredNetwork:

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from beltrami.scheme.adjoint.discrete import place_gradients, pullback, run_function
-from beltrami.scheme.base import (
-    Adjoint,
-    CountingField,
-    InitialValueProblem,
-    Stats,
-    VectorField,
-    refuse_second_derivative,
-)
+from beltrami.scheme.adjoint.discrete import pullback, run_function
+from beltrami.scheme.base import Adjoint, CountingField, InitialValueProblem, Stats, refuse_second_derivative
 from beltrami.scheme.controller import PrefixController
 from beltrami.scheme.interpolant import Interpolant, hermite_interpolant, linear_interpolant
 from beltrami.scheme.step_loop import accepted_steps
@@ -67,16 +60,14 @@ class _Continuous(torch.autograd.Function):
     def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_derivative("Continuous()")
         f, ts, forward, stats = ctx.problem
-        _, _, needs_y0, *needed = ctx.needs_input_grad
-        params, states = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
-        wanted = [p for p, n in zip(params, needed, strict=True) if n]
+        params, states = ctx.saved_tensors[: -len(ctx.times)], ctx.saved_tensors[-len(ctx.times) :]
         field = CountingField(f, stats, backward=True)
-        adjoint = _AdjointField(field, _Path(field, ctx.times, states, cubic=forward.solver.order > 2), wanted)
+        adjoint = _AdjointField(field, _Path(field, ctx.times, states, cubic=forward.solver.order > 2), params)
 
         count = grad_ys[0].numel()
         size = torch.linalg.vector_norm(grad_ys) / count**0.5
         size = torch.where(size > 0, size, torch.ones_like(size))
-        w = adjoint.pack([grad_ys[-1] / size, *(torch.zeros_like(p) for p in wanted)])
+        w = adjoint.pack([grad_ys[-1] / size, *(torch.zeros_like(p) for p in params)])
         controller = PrefixController(ctx.backward_scheme.controller.resume(stats.last_dt), count)
         for k in reversed(range(len(ts) - 1)):
             interval, scheme = Stats(), replace(ctx.backward_scheme, controller=controller)
@@ -86,13 +77,13 @@ class _Continuous(torch.autograd.Function):
             lam, *sums = adjoint.unpack(w)
             w = adjoint.pack([lam + grad_ys[k] / size, *sums])
         grad_y0, *sums = (g * size for g in adjoint.unpack(w))
-        return None, None, grad_y0 if needs_y0 else None, *place_gradients(sums, needed)
+        return None, None, grad_y0, *sums
 
 
 class _AdjointField:
     """d/ds of w = (lambda, integrals) along s = -t, as one flat vector: (J^T lambda, (df/dp)^T lambda)."""
 
-    def __init__(self, f: VectorField, path: "_Path", params: Sequence[Tensor]) -> None:
+    def __init__(self, f: CountingField, path: "_Path", params: Sequence[Tensor]) -> None:
         self.f, self.path, self.params = f, path, params
         self.shapes = [path.states[0].shape, *(p.shape for p in params)]
 
@@ -117,7 +108,7 @@ class _Path:
     """The forward solution y(t) through the states y_i = y(t_i), cubic Hermite with slopes f(t_i, y_i), or linear. A
     cubic overshoots if steps are far longer than the time scales of the problem."""
 
-    def __init__(self, f: VectorField, times: Sequence[float], states: Sequence[Tensor], *, cubic: bool) -> None:
+    def __init__(self, f: CountingField, times: Sequence[float], states: Sequence[Tensor], *, cubic: bool) -> None:
         self.f, self.times, self.states, self.cubic = f, times, states, cubic
         self.slopes: dict[int, Tensor] = {}
         self.current: tuple[int, Interpolant] | None = None
@@ -129,13 +120,12 @@ class _Path:
         return self.current[1](t)
 
     def _interpolant(self, i: int) -> Interpolant:
-        ends = self.times[i], self.times[i + 1], self.states[i], self.states[i + 1]
+        ts, ys = self.times, self.states
+        ends = ts[i], ts[i + 1], ys[i], ys[i + 1]
         if not self.cubic:
             return linear_interpolant(*ends)
         with torch.no_grad():
             known = self.slopes
-            self.slopes = {
-                k: known[k] if k in known else self.f(self.times[k], self.states[k]) for k in (i, i + 1)
-            }  # fmt: skip
+            self.slopes = {k: known[k] if k in known else self.f(ts[k], ys[k]) for k in (i, i + 1)}
         slope1 = self.slopes[i + 1]
         return hermite_interpolant(*ends, slope0=self.slopes[i], slope1=lambda: slope1)

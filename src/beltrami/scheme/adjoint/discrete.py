@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import torch
@@ -79,18 +79,16 @@ class _Checkpointed(torch.autograd.Function):
                 checkpoints, spacing = checkpoints[::2], 2 * spacing
             ys += accepted.states_at(ts).values()
         ctx.problem, ctx.spacing, ctx.times = problem, spacing, (*times, ts[-1])
-        ctx.sizes = [len(checkpoint) for checkpoint in checkpoints]
-        ctx.save_for_backward(*params, *(x for checkpoint in checkpoints for x in checkpoint))
+        ctx.sizes = [len(tensors) for tensors in (params, *checkpoints)]
+        ctx.save_for_backward(*params, *chain(*checkpoints))
         return torch.stack(ys)
 
     @staticmethod
     def backward(ctx: Any, grad_ys: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_derivative("Checkpointed()")
-        _, _, needs_y0, *needed = ctx.needs_input_grad
-        params, saved = ctx.saved_tensors[: len(needed)], iter(ctx.saved_tensors[len(needed) :])
-        checkpoints = [list(islice(saved, size)) for size in ctx.sizes]
-        wanted = [p for p, n in zip(params, needed, strict=True) if n]
-        sums = [torch.zeros_like(p) for p in wanted]
+        saved = iter(ctx.saved_tensors)
+        params, *checkpoints = (list(islice(saved, size)) for size in ctx.sizes)
+        sums = [torch.zeros_like(p) for p in params]
         end = len(grad_ys)
         cotangents: list[Tensor] = []  # of the state and the solver's state after the current segment
         for k, checkpoint in reversed(list(enumerate(checkpoints))):
@@ -101,10 +99,10 @@ class _Checkpointed(torch.autograd.Function):
             observed = list(grad_ys[end - len(ys) : end])
             end -= len(ys)
             cotangents = cotangents or [torch.zeros_like(x) for x in last]
-            gradients = pullback([*ys, *last], [*inputs, *wanted], [*observed, *cotangents])
+            gradients = pullback([*ys, *last], [*inputs, *params], [*observed, *cotangents])
             cotangents = gradients[: len(inputs)]
             sums = [total + g for total, g in zip(sums, gradients[len(inputs) :], strict=True)]
-        return None, None, cotangents[0] + grad_ys[0] if needs_y0 else None, *place_gradients(sums, needed)
+        return None, None, cotangents[0] + grad_ys[0], *sums
 
 
 def _replay(
@@ -148,9 +146,3 @@ def pullback(
         for handle in handles:
             handle.remove()
     return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients, strict=True)]
-
-
-def place_gradients(gradients: Sequence[Tensor], needed: Sequence[bool]) -> list[Tensor | None]:
-    """Return the gradients at the positions where they are needed, None elsewhere."""
-    rest = iter(gradients)
-    return [next(rest) if n else None for n in needed]

@@ -10,7 +10,7 @@ from torch.func import debug_unwrap
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
-from beltrami.scheme.exponential.recurrence_sum import BatchedRecurrenceSum, extend, recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import extend, recurrence_sum
 from beltrami.scheme.vector_field import LinearVectorField
 
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors; cancellation then costs two digits
@@ -58,24 +58,16 @@ class Exponential(TimeStepping):
             )
         slope, time = f(ts[0], y0), ts[-1] - ts[0]
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
-        batched, captured = debug_unwrap(slope) is not slope, is_captured(slope)
-        blocks: tuple[Tensor, ...] = ()
-        if batched or captured:
-            sizes = {} if captured else _largest_rate_and_slope(alpha, y0, slope, f.norm)
-            expansion, degree, size = fixed_degree(f, time, rtol=self.rtol or self.atol, **sizes)
-            products = degree
+        captured = is_captured(slope)
+        if captured or debug_unwrap(slope) is not slope:
+            sizes = (1.0, EXPECTED_SLOPE) if captured else _largest_rate_and_slope(alpha, y0, slope, f.norm)
+            found = fixed_degree(f, time, *sizes, rtol=self.rtol or self.atol)
         else:
             found = self._expand(f, alpha, y0, slope, time)
-            expansion, degree, size = found.expansion, found.count - 1, found.size
-            products, blocks = found.products, found.blocks
-        stats = Stats(evaluations=1 + products, accepted=1, last_dt=time)
-        d = _coefficients(expansion, alpha, ts, size)[:, : degree + 1].to(y0.dtype)
-        if batched:
-            ys = BatchedRecurrenceSum.apply(y0, f.a, slope, d, f.pattern, expansion.factor)  # type: ignore[no-untyped-call]
-            return Solution(ys, stats)
+        stats, c = Stats(evaluations=1 + found.products, accepted=1, last_dt=time), found.expansion.factor
+        d = _coefficients(found.expansion, alpha, ts, found.size)[:, : found.degree + 1].to(y0.dtype)
         one = (x[None] for x in (y0, f.a, slope, d))
-        ys = recurrence_sum(*one, pattern=f.pattern, c=expansion.factor, blocks=blocks, stats=stats)[0]
-        return Solution(ys, stats)
+        return Solution(recurrence_sum(*one, pattern=f.pattern, c=c, blocks=found.blocks, stats=stats)[0], stats)
 
     @torch.no_grad()
     def _expand(self, f: LinearVectorField, alpha: Tensor, y0: Tensor, slope: Tensor, time: float) -> "PolynomialSum":
@@ -92,13 +84,13 @@ class Exponential(TimeStepping):
 
 
 @torch.no_grad()
-def _largest_rate_and_slope(alpha: Tensor, y0: Tensor, slope: Tensor, norm: float) -> dict[str, float]:
+def _largest_rate_and_slope(alpha: Tensor, y0: Tensor, slope: Tensor, norm: float) -> tuple[float, float]:
     """Return the largest rate of a batch, and its largest slope relative to the state, of the runs that are finite."""
     relative = debug_unwrap(mean_norm(slope, norm) / mean_norm(y0, norm).clamp(min=1e-30)).double().reshape(-1)
     rate = debug_unwrap(alpha.detach()).double().reshape(-1)
     both = torch.stack([torch.nan_to_num(x, 0.0, 0.0, 0.0).max() for x in (rate, relative)])
     largest_rate, largest_slope = both.tolist()
-    return {"rate": min(max(largest_rate, 0.0), 1.0), "slope": largest_slope}
+    return min(max(largest_rate, 0.0), 1.0), largest_slope
 
 
 def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:
@@ -115,18 +107,14 @@ def _times(device: torch.device, times: tuple[float, ...]) -> Tensor:
 
 @dataclass(frozen=True)
 class PolynomialSum:
-    """A sum over the vectors w_k = P_k(B) w, with a bound of its error."""
+    """A sum over the vectors w_k = P_k(B) w for k = 0 to ``degree``."""
 
     expansion: Expansion  # the polynomials P_k
-    blocks: tuple[Tensor, ...]  # the vectors w_0 = w to w_K, without a graph, stacked in blocks (k, 1, ...)
-    size: int  # how many coefficients to compute, of which the first K + 1 are used
-    bound: float  # of the error, relative to the time and the size of w
-    products: int  # products with B that were needed
-
-    @property
-    def count(self) -> int:
-        """The number of terms K + 1."""
-        return sum(map(len, self.blocks))
+    degree: int
+    size: int  # how many coefficients to compute, of which the first degree + 1 are used
+    products: int  # products with B that are needed
+    blocks: tuple[Tensor, ...] = ()  # the vectors, without a graph, stacked in blocks (k, 1, ...); empty if not known
+    bound: float = math.inf  # of the error, relative to the time and the size of w
 
 
 def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> PolynomialSum:
@@ -135,55 +123,47 @@ def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> Polyn
     taylor = Taylor()
     tails, _ = taylor.bounds(s, size=taylor.size(s))
     powers = _first(tails <= target, above=0) or len(tails) - 1
-    found, products = _chebyshev_sum(f, w, s, target, limit=powers)
-    if found is not None:
+    found = _chebyshev_sum(f, w, s, target, limit=powers)
+    if found.bound <= target:
         return found
     blocks: list[Tensor] = []
-    _extend(blocks, taylor, f, w, powers)
-    return PolynomialSum(taylor, tuple(blocks), taylor.size(s), float(tails[powers]), products + powers)
+    extend(blocks, w[None], f.a[None], f.pattern, taylor.factor, degree=powers)
+    return PolynomialSum(taylor, powers, taylor.size(s), found.products + powers, tuple(blocks), float(tails[powers]))
 
 
-def _chebyshev_sum(
-    f: LinearVectorField, w: Tensor, s: float, target: float, *, limit: int
-) -> tuple[PolynomialSum | None, int]:
-    """Return the sum, or None if it needs more than ``limit`` terms, and the number of products made."""
-    chebyshev, degree = Chebyshev(), 0
+def _chebyshev_sum(f: LinearVectorField, w: Tensor, s: float, target: float, *, limit: int) -> PolynomialSum:
+    """Return the sum; its bound is above ``target`` if it would need more than ``limit`` terms."""
+    chebyshev, degree, bound = Chebyshev(), 0, math.inf
     blocks: list[Tensor] = []
     size = chebyshev.size(s)
     p, q = chebyshev.bounds(s, size=size)
-    k, growth = torch.arange(len(p)), torch.full_like(p, EXPECTED_GROWTH)
-    while True:
+    k, growth, largest = torch.arange(len(p)), torch.full_like(p, EXPECTED_GROWTH), 1.0
+    while bound > target and largest <= LARGEST_GROWTH:
         needed = _first(growth * (p + q) <= target, above=degree)
         if needed is None or needed > limit:
             break
         degree = needed if degree else min(needed, FIRST_CHECK)
-        _extend(blocks, chebyshev, f, w, degree)
+        extend(blocks, w[None], f.a[None], f.pattern, chebyshev.factor, degree=degree)
         last, before = _relative_sizes(blocks, f.norm)
         bound = float(p[degree]) * last + float(q[degree]) * before
-        if bound <= target:
-            return PolynomialSum(chebyshev, tuple(blocks), size, bound, degree), degree
         largest = max(last, before, 1.0)
-        if largest > LARGEST_GROWTH:
-            break
         growth = largest ** (k / degree)
-    return None, degree
+    return PolynomialSum(chebyshev, degree, size, degree, tuple(blocks), bound)
 
 
-def fixed_degree(
-    f: LinearVectorField, time: float, *, rtol: float, rate: float = 1.0, slope: float = EXPECTED_SLOPE
-) -> tuple[Expansion, int, int]:
-    """Return the expansion, its degree K and the number of coefficients to compute, without reading the vectors w_k.
+def fixed_degree(f: LinearVectorField, time: float, rate: float, slope: float, *, rtol: float) -> PolynomialSum:
+    """Return the sum for a ``rate`` alpha and a ``slope``, the size of f(y0) relative to y0, without reading vectors.
 
-    For a ``rate`` alpha and a ``slope``, the size of f(y0) relative to y0. Chebyshev vectors are assumed to double at
-    most; if B is not structurally symmetric, it uses powers of B, which do not grow.
+    Chebyshev vectors are assumed to double at most; if B is not structurally symmetric, it uses powers of B, which do
+    not grow.
     """
     s = rate * time
     target = max(rtol / (max(slope, 1e-30) * time), torch.finfo(torch.float64).eps)
     expansion, growth = (Chebyshev(), EXPECTED_GROWTH) if f.structurally_symmetric else (Taylor(), 1.0)
     size = expansion.size(s)
     p, q = expansion.bounds(s, size=size)
-    degree = _first(growth * (p + q) <= target, above=0)
-    return expansion, len(p) - 1 if degree is None else degree, size
+    degree = _first(growth * (p + q) <= target, above=0) or len(p) - 1
+    return PolynomialSum(expansion, degree, size, degree)
 
 
 def mean_norm(x: Tensor, p: float) -> Tensor:
@@ -196,10 +176,6 @@ def _first(condition: Tensor, *, above: int) -> int | None:
     """Return the first index above ``above`` where the condition holds, or None."""
     indices = condition[above + 1 :].nonzero()
     return above + 1 + int(indices[0]) if len(indices) else None
-
-
-def _extend(blocks: list[Tensor], expansion: Expansion, f: LinearVectorField, w: Tensor, degree: int) -> None:
-    extend(blocks, w.detach()[None], f.a.detach()[None], f.pattern, expansion.factor, degree=degree)
 
 
 def _relative_sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:

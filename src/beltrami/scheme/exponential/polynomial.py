@@ -90,7 +90,7 @@ class Chebyshev(Expansion):
         return 3 + math.ceil(NEGLIGIBLE / 3 + math.sqrt((NEGLIGIBLE / 3) ** 2 + 2 * NEGLIGIBLE * s))
 
     def coefficients(self, s: Tensor, *, size: int) -> Tensor:
-        return _transform(_phi1, s, size=size)
+        return _transform(_Phi1.apply, s, size=size)
 
     def bounds(self, s: float, *, size: int) -> tuple[Tensor, Tensor]:
         e = _transform(_phi2, torch.tensor([s], dtype=torch.float64), size=size)[0]
@@ -174,11 +174,6 @@ def _slopes(device: torch.device) -> Tensor:
     """Return the coefficients of the power series of the derivative of phi_1(-u), (SERIES,)."""
     k = torch.arange(SERIES, dtype=torch.float64, device=device)
     return -((-1.0) ** k) * (k + 1) * torch.exp(-torch.lgamma(k + 3))
-
-
-def _phi1(u: Tensor) -> Tensor:
-    phi: Tensor = _Phi1.apply(u)  # type: ignore[no-untyped-call]
-    return phi
 
 
 def _phi2(u: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.func import debug_unwrap
 
 from beltrami.scheme.base import Stats, refuse_second_derivative
 from beltrami.scheme.vector_field import SparsityPattern
@@ -21,39 +22,36 @@ def recurrence_sum(
 ) -> Tensor:  # fmt: skip
     """Return y0, and y0 + sum_k d_jk w_k at each time j, of every run; differentiable by y0, the entries of B, w and d.
 
-    Args:
-        c: the factor of the recurrence of the vectors w_k.
-        blocks: these vectors from :func:`extend`, each block (k, runs, n, d); computed here if there are none.
-        stats: where to count backward products, or None.
+    The vectors w_k, of a recurrence with the factor c, are computed unless :func:`extend` has: ``blocks``, each
+    (k, runs, n, d). ``stats`` counts backward products, except those of a batch of ``torch.func.vmap``.
 
     Shapes:
         ``y0``, ``w`` (runs, n, d), ``a`` (runs, ...), ``d`` (runs, j, k) -> (runs, 1 + j, n, d).
     """
-    if not blocks:
+    if not blocks and debug_unwrap(w) is w:
         found: list[Tensor] = []
-        with torch.no_grad():
-            extend(found, w, a, pattern, c, degree=d.shape[2] - 1)
+        extend(found, w, a, pattern, c, degree=d.shape[2] - 1)
         blocks = tuple(found)
-    ys: Tensor = _RecurrenceSum.apply(blocks, pattern, c, stats, y0, a, w, d)  # type: ignore[no-untyped-call]
+    ys: Tensor = _RecurrenceSum.apply(y0, a, w, d, blocks, pattern, c, stats)  # type: ignore[no-untyped-call]
     return ys
 
 
 class _RecurrenceSum(Function):
     @staticmethod
-    def forward(
-        ctx: Any, blocks: tuple[Tensor, ...], pattern: SparsityPattern, c: float, stats: Stats | None, *inputs: Tensor
-    ) -> Tensor:
-        ctx.pattern, ctx.c, ctx.stats = pattern, c, stats
-        y0, a, _, d = inputs
-        ctx.save_for_backward(a, d, *blocks)
+    def forward(y0: Tensor, a: Tensor, w: Tensor, d: Tensor, blocks: tuple[Tensor, ...], *_: Any) -> Tensor:
         return combine(y0, d, blocks)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, a, _, d, blocks, ctx.pattern, ctx.c, ctx.stats = inputs
+        ctx.save_for_backward(a, d, *blocks)
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_derivative("Exponential()")
         a, d, *blocks = ctx.saved_tensors
         g = grad[0].contiguous()[:, 1:]
-        *_, needs_y0, needs_a, needs_w, needs_d = ctx.needs_input_grad
+        needs_y0, needs_a, needs_w, needs_d, *_ = ctx.needs_input_grad
         da, dw = a.new_zeros(a.shape) if needs_a else None, None
         if needs_a or needs_w:
             terms = [term for block in blocks for term in block]
@@ -61,35 +59,20 @@ class _RecurrenceSum(Function):
             if ctx.stats is not None:
                 ctx.stats.backward_evaluations += len(terms) - 1
         dy0, dd = grad[0].sum(1) if needs_y0 else None, dots(g, blocks) if needs_d else None
-        return None, None, None, None, dy0, da, dw if needs_w else None, dd
-
-
-class BatchedRecurrenceSum(Function):
-    """The same sum for one field of a batch under ``torch.func.vmap``, which computes all of them together.
-
-    Shapes:
-        ``y0``, ``w`` (n, d), ``a`` (m,), ``d`` (j, k) -> (1 + j, n, d).
-    """
+        return dy0, da, dw if needs_w else None, dd, None, None, None, None
 
     @staticmethod
-    def forward(y0: Tensor, a: Tensor, w: Tensor, d: Tensor, pattern: SparsityPattern, c: float) -> Tensor:
-        raise RuntimeError("BatchedRecurrenceSum needs torch.func.vmap: for a single field use `recurrence_sum`.")
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Save nothing: ``recurrence_sum`` saves what the batch needs."""
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Tensor, int]:
-        *tensors, pattern, c = inputs
+    def vmap(info: Any, in_dims: tuple[Any, ...], *inputs: Any) -> tuple[Tensor, int]:
+        """Compute all fields of a batch together, or one after another where that is faster."""
+        *tensors, _, pattern, c, _ = inputs
         runs = [
-            x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0).contiguous()
+            (x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0).contiguous()).flatten(0, 1)
             for x, dim in zip(tensors, in_dims, strict=False)
         ]
         if not prefers_single_runs(runs[0]):
-            return recurrence_sum(*runs, pattern=pattern, c=c), 0
+            return recurrence_sum(*runs, pattern=pattern, c=c)[:, None], 0
         each = zip(*(x.split(1) for x in runs), strict=True)
-        return torch.cat([recurrence_sum(*one, pattern=pattern, c=c) for one in each]), 0
+        return torch.stack([recurrence_sum(*one, pattern=pattern, c=c) for one in each]), 0
 
 
 def prefers_single_runs(y: Tensor) -> bool:
@@ -97,6 +80,7 @@ def prefers_single_runs(y: Tensor) -> bool:
     return y.device.type == "cpu"
 
 
+@torch.no_grad()
 def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern, c: float, *, degree: int) -> None:
     """Append a block (k, runs, n, d) with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``."""
     terms = [term for block in blocks for term in block]

@@ -10,6 +10,9 @@ from torch import Tensor
 from beltrami.scheme.adjoint.discrete import pullback
 from beltrami.scheme.base import VectorField
 
+RESTART = 30  # Krylov vectors of a cycle of GMRES
+CYCLES = 10
+
 
 class Linearisation:
     """f(t, y) and products with its Jacobian J there, from one evaluation; works under ``no_grad``.
@@ -55,13 +58,11 @@ class LinearSolution(NamedTuple):
     converged: bool
 
 
-def gmres(
-    matvec: Callable[[Tensor], Tensor], b: Tensor, *, rtol: float, restart: int = 30, max_restarts: int = 10
-) -> LinearSolution:
+def gmres(matvec: Callable[[Tensor], Tensor], b: Tensor, *, rtol: float) -> LinearSolution:
     """Solve A x = b for any nonsingular A, given as v -> A v, by restarted GMRES; Saad & Schultz (1986).
 
-    Each of at most ``max_restarts`` cycles minimises |b - A x| over a Krylov space of at most ``restart`` dimensions,
-    until |b - A x| <= rtol |b|. Vectors have b's shape, which is arbitrary.
+    Each of at most ``CYCLES`` cycles minimises |b - A x| over a Krylov space of at most ``RESTART`` dimensions, until
+    |b - A x| <= rtol |b|. Vectors have b's shape, which is arbitrary.
     """
     shape = b.shape
 
@@ -71,10 +72,10 @@ def gmres(
     x, r = torch.zeros_like(b).flatten(), b.flatten()
     residual = norm(r)
     target = rtol * residual
-    for _ in range(max_restarts):
+    for _ in range(CYCLES):
         if not residual > target:
             break
-        x = x + _cycle(flat, r, residual, target, restart)
+        x = x + _cycle(flat, r, residual, target)
         r = b.flatten() - flat(x)
         before, residual = residual, norm(r)
         if not residual < before:  # stagnation: the next cycle would be the same
@@ -87,9 +88,9 @@ def norm(x: Tensor) -> float:
     return float(torch.linalg.vector_norm(x).item())
 
 
-def _cycle(matvec: Callable[[Tensor], Tensor], r: Tensor, beta: float, target: float, restart: int) -> Tensor:
+def _cycle(matvec: Callable[[Tensor], Tensor], r: Tensor, beta: float, target: float) -> Tensor:
     """Return the correction in span(r, A r, ...) that minimises the residual."""
-    m = min(restart, r.numel())
+    m = min(RESTART, r.numel())
     eps = 10.0 * torch.finfo(r.dtype).eps
     basis = r.new_empty(m + 1, r.numel())
     basis[0] = r / beta

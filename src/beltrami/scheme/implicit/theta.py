@@ -14,6 +14,9 @@ from beltrami.scheme.base import Solver, State, Step, VectorField, check_toleran
 from beltrami.scheme.implicit.krylov import Linearisation, gmres, norm, shifted
 from beltrami.scheme.interpolant import linear_interpolant
 
+NEWTON_ITERATIONS = 20  # the most for one step
+CONJUGATE_GRADIENTS = 1000  # the most iterations for one step
+
 
 @dataclass(frozen=True)
 class ThetaMethod(Solver):
@@ -26,13 +29,11 @@ class ThetaMethod(Solver):
     of Crank-Nicolson, smoothed by (I - theta h J)^-1 so that fast components do not dominate it.
 
     Newton's method stops at |residual| <= rtol |y| + atol sqrt(numel). With PID, choose these tolerances well below the
-    controller's. ``restart`` is the number of Krylov vectors that GMRES keeps.
+    controller's.
     """
 
     rtol: float
     atol: float
-    max_iterations: int = 20
-    restart: int = 30
 
     error_order: ClassVar[int | None] = 1
     synchronises: ClassVar[bool] = True
@@ -40,8 +41,6 @@ class ThetaMethod(Solver):
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
-        if self.max_iterations < 1 or self.restart < 1:
-            raise ValueError(f"{self!r} needs `max_iterations` and `restart` of at least one.")
 
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         dt, c = t1 - t0, self.theta * (t1 - t0)
@@ -57,39 +56,37 @@ class ThetaMethod(Solver):
         def error() -> Tensor:
             with torch.no_grad():
                 change = 0.5 * dt * (slope0() - (y1 - b) / c)
-                return gmres(shifted(Linearisation(f, t1, y1).jvp, c), change, rtol=0.01, restart=self.restart).x
+                return gmres(shifted(Linearisation(f, t1, y1).jvp, c), change, rtol=0.01).x
 
         return Step(y1, error, (), linear_interpolant(t0, t1, y0, y1))
 
     def _newton(self, f: VectorField, t: float, b: Tensor, guess: Tensor, c: float) -> Tensor:
         """Solve y = b + c f(t, y) near ``guess``, by GMRES for the linear systems I - c J; the result has no graph."""
         y = guess.detach()
-        for iteration in range(self.max_iterations + 1):
+        for iteration in range(NEWTON_ITERATIONS + 1):
             local = Linearisation(f, t, y)
             excess = torch.add(b.detach(), local.value, alpha=c) - y
             residual, target = norm(excess), self.rtol * norm(y) + self.atol * math.sqrt(y.numel())
             if residual <= target:
                 return y
-            if iteration == self.max_iterations or not math.isfinite(residual):
+            if iteration == NEWTON_ITERATIONS or not math.isfinite(residual):
                 break
             # Only as accurate as needed for the residual to fall a thousandfold, or to the target.
             accuracy = min(0.1, max(1e-3, 0.5 * target / residual))
-            y = y + gmres(shifted(local.jvp, c), excess, rtol=accuracy, restart=self.restart).x
+            y = y + gmres(shifted(local.jvp, c), excess, rtol=accuracy).x
         raise SolverError(
             f"Newton's method did not converge for the step to t={t:.6g}: after {iteration} iterations the residual is "
-            f"{residual:.3g}, above {target:.3g}. Try a smaller step, looser `rtol` and `atol`, or more "
-            "`max_iterations` of the implicit solver."
+            f"{residual:.3g}, above {target:.3g}. Try a smaller step, or looser `rtol` and `atol` of the solver."
         )
 
     def _transposed(self, f: VectorField, t: float, c: float, y: Tensor, v: Tensor) -> Tensor:
         """Return (I - c J)^-T v, the vector-Jacobian product of the root with respect to b."""
         rtol = max(self.rtol, 10.0 * torch.finfo(v.dtype).eps)
-        solved = gmres(shifted(Linearisation(f, t, y).vjp, c), v, rtol=rtol, restart=self.restart)
+        solved = gmres(shifted(Linearisation(f, t, y).vjp, c), v, rtol=rtol)
         if not solved.converged:
             raise SolverError(
                 f"GMRES did not converge for the gradient of the step to t={t:.6g}: the residual is "
-                f"{solved.residual:.3g} of {float(v.norm()):.3g}. Try a smaller step, a looser `rtol`, or a larger "
-                "`restart` of the implicit solver."
+                f"{solved.residual:.3g} of {float(v.norm()):.3g}. Try a smaller step, or a looser `rtol` of the solver."
             )
         return solved.x
 
@@ -135,26 +132,19 @@ class SymmetricEuler(Solver):
 
     L must have no positive eigenvalue and be symmetric under :math:`\langle p, q \rangle = \sum_i \mu_i p_i q_i`, as
     for a diffusion whose weights are symmetric up to the factor :math:`1 / \mu_i`. Keeps four vectors and has no
-    gradient; for other fields, and for gradients, use ``ImplicitEuler``.
-
-    Args:
-        mass: mu, positive, of a shape that broadcasts to that of the state.
-        rtol: of the residual relative to y0, in the norm of mu.
+    gradient; for other fields, and for gradients, use ``ImplicitEuler``. ``rtol`` is that of the residual relative to
+    y0, in the norm of mu; ``mass``, mu, is positive, of a shape that broadcasts to that of the state.
     """
 
     mass: Tensor = field(repr=False)
     rtol: float
-    max_iterations: int = 1000
 
     order = 1
     synchronises: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not self.rtol > 0.0 or self.max_iterations < 1:
-            raise ValueError(
-                "SymmetricEuler needs a positive `rtol` and `max_iterations` of at least one; "
-                f"got {self.rtol} and {self.max_iterations}."
-            )
+        if not self.rtol > 0.0:
+            raise ValueError(f"SymmetricEuler needs a positive `rtol`; got {self.rtol}.")
 
     def step(self, f: VectorField, t0: float, t1: float, y0: Tensor, state: State) -> Step:
         if torch.is_grad_enabled() and y0.requires_grad:
@@ -168,10 +158,10 @@ class SymmetricEuler(Solver):
         r = dt * f(t, b)  # the residual of the initial guess y0
         p = r
         size, target = self._dot(r, r), self.rtol**2 * self._dot(b, b)
-        for iteration in range(self.max_iterations + 1):
+        for iteration in range(CONJUGATE_GRADIENTS + 1):
             if size <= target:
                 return y
-            if iteration == self.max_iterations or not math.isfinite(size):
+            if iteration == CONJUGATE_GRADIENTS or not math.isfinite(size):
                 break
             q = torch.sub(p, f(t, p), alpha=dt)
             length = size / self._dot(p, q)

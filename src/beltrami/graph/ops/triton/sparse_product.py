@@ -1,4 +1,4 @@
-"""Triton kernels of the sparse products, all heads in one launch.
+"""Triton kernels of the products of ``dispatch``, all heads in one launch.
 
 A program computes one chunk of a row, several entries at a time, with the channels side by side; sums over entries stay
 in registers until the end. A second launch adds the partial results of rows with several chunks, in the order of their
@@ -120,7 +120,6 @@ def _gather(values, index, out, count, H: tl.constexpr, B: tl.constexpr):
 
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
-    """Sparse matrix times dense matrix, for each head: (m, h), (c, h, k) -> (r, h, k)."""
     h, k = dense.shape[1:]
     chunks = pattern.chunks
     out = dense.new_empty(len(pattern.ptr) - 1, h, k)
@@ -138,7 +137,6 @@ def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
-    """Dot products of dense rows at the entries of a pattern: (r, h, k), (c, h, k) -> (m, h), in its order."""
     h, k = left.shape[1:]
     out = left.new_empty(len(pattern.index), h)
     if out.numel() == 0:
@@ -155,7 +153,6 @@ def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
 
 
 def gather(values: Tensor, index: Tensor) -> Tensor:
-    """Rows of ``values`` by their numbers: (n, h), (m,) -> (m, h)."""
     out = values.new_empty(len(index), values.shape[1])
     if out.numel():
         with torch.cuda.device_of(values):

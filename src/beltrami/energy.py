@@ -1,5 +1,4 @@
-r"""The Dirichlet energy, the discrete Polyakov action with the diffusivity of Theorem 1, and its families
-:math:`\tilde\psi`: how the weight of an edge depends on the distances around it."""
+r"""The Dirichlet energy, and the discrete Polyakov action with its families :math:`\tilde\psi` and its diffusivity."""
 
 from abc import ABC, abstractmethod
 
@@ -16,10 +15,8 @@ def dirichlet(z: Tensor, edges: Edges, *, weight: Tensor | None = None) -> Tenso
 
     Its sum over channels is the Polyakov action of the constant family. On an undirected graph every pair of
     neighbours counts twice, as in the paper. Computed as :math:`\sum_i \deg_i z_i^2 - \langle z, W z \rangle` without a
-    tensor of size (m, d); z is centred first, because a large common value would cancel.
-
-    ``weight`` is w (m,), in the order of ``edges``, such as a diffusivity; by default the edges' weights, or one. The
-    graph may be directed. ``z`` (n, d) -> (d,).
+    tensor of size (m, d); z is centred first, because a large common value would cancel. ``weight`` is w (m,), by
+    default the edges' weights, or one. ``z`` (n, d) -> (d,).
     """
     w = edges.weight if weight is None else weight
     w = z.new_ones(edges.num_edges) if w is None else w.to(z.dtype)
@@ -79,8 +76,8 @@ class Gauss(WithLength):
     r"""The Gaussian of the distance, :math:`\tilde\psi_{ij} = \exp(-p_{ij} / 2 \ell^2)`.
 
     Its slope :math:`(1 - p_{ij} / 2 \ell^2) \exp(-p_{ij} / 2 \ell^2)` is negative beyond :math:`\sqrt2 \ell`: nodes
-    further apart repel each other, and contrasts between clusters grow. The only family here that sharpens; in return,
-    no step size is known in advance to decrease the energy.
+    further apart repel each other. The only family here that sharpens contrasts; in return, no step size is known in
+    advance to decrease the energy.
     """
 
     def forward(self, p: Tensor, edges: Edges) -> Tensor:
@@ -142,9 +139,8 @@ class PolyakovAction(Variational):
     Laplacian. On a weighted graph each term is multiplied by the weight of its own direction.
 
     The theorem needs edges in both directions, else a is not symmetric and the flow is not a gradient flow; and weights
-    that are not normalised afterwards, whereas the paper's eq. (7) normalises them. ``PolyakovFlow(mass=degree)`` is
-    close to that normalisation and keeps the energy. The paper writes a(z_i, z_j), but a also depends on the neighbours
-    of i and j; and although psi >= 0 implies S >= 0, a can be negative.
+    that are not normalised afterwards, unlike those of eq. (7). ``PolyakovFlow(mass=degree)`` is close to that and
+    keeps the energy. The paper writes a(z_i, z_j), but a also depends on the neighbours of i and j, and may be below 0.
     """
 
     def __init__(self, psi: Psi) -> None:
@@ -167,16 +163,13 @@ class PolyakovAction(Variational):
 
     def _diffusivity(self, p: Tensor, edges: Edges) -> Tensor:
         if not edges.structurally_symmetric:
-            raise ValueError(
-                "PolyakovAction needs an undirected graph, both directions of every edge, and this one is directed; "
-                "make it undirected with `Symmetric()` or `beltrami.data.undirected`."
-            )
+            what = "PolyakovAction needs an undirected graph, both directions of every edge, and this one is directed"
+            raise ValueError(f"{what}; make it undirected with `Symmetric()` or `beltrami.data.undirected`.")
         slope = _weighted(self.psi.slope(p, edges), edges)
         return slope + slope.index_select(0, edges.columns.edge)  # sorted by sender, the edges are their own reverses
 
 
 def _distance2(z: Tensor, edges: Edges) -> Tensor:
-    """Return the squared distance of the ends of each edge, (m,)."""
     norm2 = z.square().sum(-1, keepdim=True)
     both = spread(norm2, edges) + spread(norm2, edges, senders=True)
     return (both[:, 0] - 2 * edge_dot(z, z, edges)).clamp(min=0)

@@ -1,0 +1,125 @@
+"""Read the Amazon and Coauthor graphs from npz archives (Shchur et al. 2018), and ogbn-arxiv from OGB's tables."""
+
+import gzip
+import hashlib
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from beltrami.data.dataset import Dataset, Split, mask, undirected
+from beltrami.data.file import corrupt_file
+
+SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
+ARRAYS = (*(f"adj_{part}" for part in SPARSE), *(f"attr_{part}" for part in SPARSE), "labels")
+
+OGB_PARTS = (
+    *(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")),
+    *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
+)
+CONTENT_DIGESTS = {
+    "coauthor-cs": "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
+    "computers": "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
+    "photo": "aae0e12eeedfc47762d3e5df6544edaa27608f2de52ba63ab9d099067a0171d6",
+}
+"""The SHA-256 of the published arrays, independent of the compression of their archive."""
+
+# The errors of numpy and zipfile on files that are truncated, altered, or of another kind.
+UNREADABLE = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
+    """Read one archive, never a pickle: x is 1 where a word occurs in a node's text, else 0; edges in both directions.
+
+    Coauthor CS counts its words; as in all published results, only their occurrence is kept. ``digest`` is the
+    ``content_digest`` of the published arrays, independent of the compression.
+    """
+    arrays = _load(path)
+    if content_digest(arrays) != digest:
+        raise corrupt_file(path, "its arrays are not the published ones")
+    try:
+        return _assemble(name, arrays)
+    except ValueError as error:
+        raise corrupt_file(path, str(error)) from error
+
+
+def read_ogb(folder: Path, *, name: str, sizes: tuple[int, int, int, int]) -> Dataset:
+    """Read a node classification graph of OGB: features as given, citations in both directions, the split by year.
+
+    ``sizes`` are the published numbers of nodes, edges, features and classes; no digest was published.
+    """
+    table = {part: _table(folder / part, dtype=np.float32 if "feat" in part else np.int64) for part in OGB_PARTS}
+    edges, x, y, nodes, citations, *sets = table.values()
+    found = (x.shape[0], edges.shape[0], x.shape[1], int(y.max()) + 1)
+    if found != sizes or (nodes[0, 0], citations[0, 0]) != sizes[:2]:
+        raise corrupt_file(folder, f"nodes, edges, features, classes are {found} where {sizes} were published")
+    try:
+        n = x.shape[0]
+        edge_index = undirected(torch.from_numpy(edges.T), num_nodes=n)
+        train, val, test = (mask(torch.from_numpy(chosen[:, 0]), num_nodes=n) for chosen in sets)
+        if sum(chosen.shape[0] for chosen in sets) != n or not bool((train | val | test).all()):
+            raise ValueError(f"the split by year leaves out or names twice some of the {n} nodes")
+        split = Split(train, val, test, protocol="ogb", seed=0)
+        return Dataset(name, torch.from_numpy(x), edge_index, torch.from_numpy(y[:, 0]), split)
+    except ValueError as error:
+        raise corrupt_file(folder, str(error)) from error
+
+
+def npz_digest(path: Path) -> str:
+    """Return the ``content_digest`` of the archive at ``path``."""
+    return content_digest(_load(path))
+
+
+def content_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Return the SHA-256 of the names, types, shapes and values of the arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], dtype=np.dtype(_dtype_of(name)).newbyteorder("<"))
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _load(path: Path) -> Arrays:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name].astype(_dtype_of(name)) for name in ARRAYS}
+    except UNREADABLE as error:
+        raise corrupt_file(path, str(error)) from error
+
+
+def _dtype_of(name: str) -> type[np.generic]:
+    return np.float32 if name.endswith("data") else np.int64
+
+
+def _assemble(name: str, arrays: Arrays) -> Dataset:
+    from scipy.sparse import csr_array
+
+    adjacency, words = (
+        csr_array(tuple(arrays[f"{name}_{part}"] for part in SPARSE[:3]), shape=tuple(arrays[f"{name}_shape"]))
+        for name in ("adj", "attr")
+    )
+    x = torch.from_numpy((words > 0).astype(np.float32).toarray())
+    edges = adjacency.tocoo()
+    edge_index = torch.from_numpy(np.stack((edges.row, edges.col)).astype(np.int64))
+    return Dataset(name, x, undirected(edge_index, num_nodes=x.shape[0]), torch.from_numpy(arrays["labels"]))
+
+
+def _table(path: Path, *, dtype: type[np.generic]) -> NDArray[Any]:
+    try:
+        with (
+            gzip.open(path, "rt", encoding="ascii") as file,
+            warnings.catch_warnings(action="error", category=UserWarning),
+        ):
+            table: NDArray[Any] = np.loadtxt(file, dtype=dtype, delimiter=",", ndmin=2)
+    except (*UNREADABLE, UserWarning) as error:
+        raise corrupt_file(path, str(error)) from error
+    return table
