@@ -11,8 +11,7 @@ from torch import Tensor
 from toy import two_cliques
 
 from beltrami.diffusivity import RandomWalk, ScaledDot
-from beltrami.energy import PolyakovAction
-from beltrami.energy.action import Constant
+from beltrami.energy import Constant, PolyakovAction
 from beltrami.flow import (
     BeltramiFlow,
     Flow,

@@ -33,6 +33,8 @@ from beltrami.model.coder import Matrix
 from beltrami.predict.sensitivity import DifferentiablePath, integrated_gradients, is_linear
 from beltrami.predict.shares import Explanation, Margin, Method, merge_edges
 
+DECODER, NETWORK = 1e-5, 1e-3  # allowed errors of the quadrature, relative to the margin; a point costs a forward pass
+
 
 def explain(
     model: Classifier,
@@ -91,7 +93,7 @@ def explain_flow(
     with torch.no_grad():
         margin = choose(decoder(z))
         value, constant = float(margin(decoder(z))), float(margin(decoder(torch.zeros_like(z))))
-    (g,) = integrated_gradients(lambda z: margin(decoder(z)), z)
+    (g,) = integrated_gradients(lambda z: margin(decoder(z)), z, rtol=DECODER)
     by_state, by_weight, meshes = path.pull(node, g)
     method: Method = "exact" if is_linear(evolution.flow) else "linearised"
     shares = (by_state * z0).sum(-1)
@@ -113,7 +115,7 @@ def _explain_inputs(
         here, zero = logits(*xs), logits(*map(torch.zeros_like, xs))
         margin = choose(here)
         value, constant = float(margin(here)), float(margin(zero))
-    gradients = integrated_gradients(lambda *xs: margin(logits(*xs)), *xs)
+    gradients = integrated_gradients(lambda *xs: margin(logits(*xs)), *xs, rtol=NETWORK)
     shares = torch.stack([(g * x).sum(-1) for g, x in zip(gradients, xs, strict=True)]).sum(0)
     return _explanation(node, margin, value, constant, "integrated gradients", shares, (inputs.edges,), None)
 

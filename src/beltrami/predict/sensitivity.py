@@ -16,8 +16,7 @@ from beltrami.flow.wrapped import WrappedFlow
 from beltrami.graph import Edges, aggregate
 from beltrami.model import Evolution
 
-COMPLETENESS = 1e-5  # allowed error of integrated gradients, relative to the larger of the values at the two ends
-MOST_POINTS = 64  # of their quadrature
+MOST_POINTS = 64  # of the quadrature of integrated gradients
 
 
 class Sensitivity(NamedTuple):
@@ -81,16 +80,16 @@ def is_linear(flow: Flow) -> bool:
     return is_linear(flow.flow) if isinstance(flow, WrappedFlow) else isinstance(flow, LinearFlow)
 
 
-def integrated_gradients(score: Callable[..., Tensor], *xs: Tensor) -> tuple[Tensor, ...]:
+def integrated_gradients(score: Callable[..., Tensor], *xs: Tensor, rtol: float) -> tuple[Tensor, ...]:
     r"""Return :math:`\int_0^1 \nabla m(s x)\, ds` for a scalar m, ``score``, of one or several tensors.
 
     Complete: the sum of its products with x is m(x) - m(0). By Gauss-Legendre quadrature, whose points are doubled
-    until this holds to ``COMPLETENESS``, up to ``MOST_POINTS``. One point is exact where m(s x) is linear in s > 0, as
-    for ReLU followed by a linear map: scaling changes no sign.
+    until this holds to ``rtol`` times the larger of both values, up to ``MOST_POINTS``. One point is exact where m(s x)
+    is linear in s > 0, as for ReLU followed by a linear map: scaling changes no sign.
     """
     with torch.no_grad():
         last, first = float(score(*xs)), float(score(*map(torch.zeros_like, xs)))
-    allowed, points = COMPLETENESS * max(abs(last), abs(first)), 1
+    allowed, points = rtol * max(abs(last), abs(first)), 1
     while True:
         gradients = _mean_gradients(score, xs, points)
         explained = sum(float((g * x).sum()) for g, x in zip(gradients, xs, strict=True))

@@ -13,7 +13,7 @@ from beltrami.predict.shares import Explanation, NodeShare
 UNKNOWN = "-"
 METHODS = {
     "exact": "exact: the weights of edges are frozen, and the shares sum to the margin",
-    "linearised": "linearised: the weights of edges depend on states; see the remainder",
+    "linearised": "linearised: the flow is not linear in its states; see the remainder",
     "integrated gradients": "integrated gradients over all inputs: the model has no flow to explain",
 }
 
