@@ -55,10 +55,13 @@ class Split:
 
     def restrict(self, nodes: Tensor) -> "Split":
         """Return the split of the subgraph on ``nodes`` (k,), in their order."""
-        return replace(self, **{name: chosen[nodes] for name, chosen in self.masks.items()})
+        return self._with({name: chosen[nodes] for name, chosen in self.masks.items()})
 
     def to(self, device: torch.device | str) -> "Split":
-        return replace(self, **{name: chosen.to(device) for name, chosen in self.masks.items()})
+        return self._with({name: chosen.to(device) for name, chosen in self.masks.items()})
+
+    def _with(self, masks: dict[str, Tensor]) -> "Split":
+        return Split(**masks, protocol=self.protocol, seed=self.seed)
 
 
 def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:

@@ -79,7 +79,7 @@ class Preprocessing:
         """Learn the rules from the columns of a node table, or from a feature matrix ``x`` in place of columns."""
         found = {name: _word_rule(name, column) for name, column in columns.items() if isinstance(column, Words)}
         names, values = _numeric(columns, x)
-        numbers = (_learn_counts if _are_counts(values) else _learn_measurements)(names, values)
+        numbers = _learn_numbers(names, values)
         used = {*numbers.kept, *numbers.flagged}
         left_out = [name for name, rule in found.items() if not rule.words]
         left_out += [name for c, name in enumerate(names) if c not in used]
@@ -103,11 +103,12 @@ class Preprocessing:
         self._check(columns, x)
         rows = len(next(iter(columns.values()))) if x is None else len(x)
         _, values = _numeric({name: columns[name] for name in self.numbers.names} if x is None else {}, x, rows=rows)
-        scale = _scale_counts if self.numbers.kind == "counts" else _scale_measurements
-        parts = [scale(self.numbers, values), *(_one_hot(rule, columns[rule.name]) for rule in self.words)]
+        words = [_one_hot(rule, columns[rule.name]) for rule in self.words]
         if self.numbers.kind == "counts":
-            return from_scipy(csr_array(hstack([csr_array(part) for part in parts], format="csr")))
-        return torch.from_numpy(np.hstack(parts).astype(np.float32))
+            parts = [_scale_counts(self.numbers, values), *(csr_array(part) for part in words)]
+            return from_scipy(csr_array(hstack(parts, format="csr")))
+        dense = values if isinstance(values, np.ndarray) else values.toarray()
+        return torch.from_numpy(np.hstack([_scale_measurements(self.numbers, dense), *words]).astype(np.float32))
 
     def to_json(self) -> dict[str, Any]:
         """Return the rules as plain values, for a file."""
@@ -116,7 +117,7 @@ class Preprocessing:
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Preprocessing":
         """Return the rules that :meth:`to_json` gave."""
-        numbers = {
+        numbers: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values["numbers"].items()
         }
         words = tuple(WordRule(rule["name"], tuple(rule["words"])) for rule in values["words"])
@@ -147,12 +148,14 @@ def _numeric(columns: Mapping[str, Column], x: Tensor | None, *, rows: int = 0) 
     return tuple(numbers), np.stack(list(numbers.values()), 1) if numbers else np.zeros((rows, 0))
 
 
-def _are_counts(values: Matrix) -> bool:
+def _learn_numbers(names: tuple[str, ...], values: Matrix) -> NumberRules:
+    """Return the rules for counts if the values are sparse or look like counts, else those for measurements."""
     if isinstance(values, csr_array):
-        return True
-    if values.shape[1] < COUNTS_COLUMNS or values.shape[0] == 0 or bool((values < 0).any()):
-        return False
-    return float((values == 0).mean()) > COUNTS_ZEROS
+        return _learn_counts(names, values)
+    enough = values.shape[1] >= COUNTS_COLUMNS and values.shape[0] > 0
+    if enough and not bool((values < 0).any()) and float((values == 0).mean()) > COUNTS_ZEROS:
+        return _learn_counts(names, values)
+    return _learn_measurements(names, values)
 
 
 def _learn_counts(names: tuple[str, ...], values: Matrix) -> NumberRules:
@@ -221,8 +224,8 @@ def _one_hot(rule: WordRule, column: Column) -> Array:
     words = to_words(column)
     place = {word: c for c, word in enumerate(rule.words)}
     table = np.array([place.get(name, -1) for name in words.names] + [-1])  # the last entry is for missing words
-    codes = table[words.codes]
-    return (codes[:, None] == np.arange(len(rule.words))).astype(np.float64)
+    one_hot: Array = (table[words.codes][:, None] == np.arange(len(rule.words))).astype(np.float64)
+    return one_hot
 
 
 def _identity(nodes: Sequence[str], ids: Sequence[str]) -> csr_array:

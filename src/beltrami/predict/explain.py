@@ -30,6 +30,7 @@ from torch import Tensor
 from beltrami.graph import Edges
 from beltrami.model import BLEND, Classifier, Evolution, Inputs
 from beltrami.model.coder import Matrix
+from beltrami.model.linear_diffusion import LinearDiffusion
 from beltrami.predict.sensitivity import DifferentiablePath, integrated_gradients, is_linear
 from beltrami.predict.shares import Explanation, Margin, Method, merge_edges
 
@@ -64,6 +65,10 @@ def explain(
         raise ValueError(f"`node` must be from 0 to {n - 1}; got {node}.")
     model.eval()
     choose = partial(Margin.of, predicted=predicted, other=other, exclusive=exclusive)
+    if isinstance(model, LinearDiffusion) and time > 0:
+        with torch.no_grad():
+            start = model.encoder(inputs.x)
+        return explain_flow(model.evolution, start, inputs.edges, lambda z: z, node, time=time, choose=choose)
     if not isinstance(model, BLEND):
         return _explain_inputs(model, inputs, node, time=time, choose=choose)
     with torch.no_grad():
