@@ -115,6 +115,7 @@ def test_loaded_digits_have_the_split_of_the_seed() -> None:
     assert problem.pos is None
 
 
+@pytest.mark.slow
 def test_inputs_become_sparse_where_that_pays() -> None:
     ppr = load_problem(digits("position.kind=ppr", "position.top=8"))
     assert isinstance(ppr.pos, SparseMatrix)

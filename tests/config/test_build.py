@@ -128,6 +128,7 @@ def test_every_network_of_table_1_trains_and_its_weights_come_back(kind: str, tm
     check_weights_come_back(config, model, tmp_path / "weights", positions=positions, time=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in ZOO if kind != "dgcnn-flow"])  # whose graph is each run's own
 def test_networks_of_several_seeds_train_together_as_alone(kind: str) -> None:
     problem = toy_problem(positions=kind in POSITIONED)

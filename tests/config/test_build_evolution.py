@@ -94,6 +94,7 @@ def test_every_solver_trains_by_constant_steps(name: str) -> None:
     check_trains([*implicit, f"scheme.solver={name}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bosh3", "dopri5", "heun", "implicit-euler"])
 def test_solvers_with_an_error_estimate_train_adaptively(name: str) -> None:
     settings = ["scheme.kind=adaptive", f"scheme.solver={name}", *TOLERANCES]
@@ -104,6 +105,7 @@ def test_solvers_with_an_error_estimate_train_adaptively(name: str) -> None:
     check_trains(settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", ["frozen", "live"])
 @pytest.mark.parametrize("name", ["direct", "checkpointed", "continuous"])
 def test_every_adjoint_trains_frozen_and_live_with_costs(name: str, flow: str) -> None:
@@ -200,6 +202,7 @@ def test_polyakov_flow_learns_the_length_of_its_psi(name: str) -> None:
     assert [child for child, _ in bare.named_children()] == ["diffusivity"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "adjoint"),
     [*((name, "direct") for name in ("constant", *PSIS)), ("gauss", "checkpointed"), ("gauss", "continuous")],

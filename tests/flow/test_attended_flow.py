@@ -79,6 +79,7 @@ def test_the_flow_through_the_kernels_is_the_same(
         close(x, y)
 
 
+@pytest.mark.slow
 def test_the_jacobian_cost_differentiates_twice_through_the_kernels(kernels: str) -> None:
     edges, z = GRAPHS["kite"].to(kernels), normal(4, 5).to(kernels)
     a = make("ScaledDot").to(kernels)
@@ -100,6 +101,7 @@ def test_fixed_weights_have_no_pair() -> None:
     assert not isinstance(RandomWalk(), Paired)
 
 
+@pytest.mark.slow
 def test_a_shorter_storage_changes_little(kernels: str) -> None:
     edges = crowd().to(kernels)
     torch.manual_seed(0)

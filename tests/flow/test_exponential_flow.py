@@ -153,6 +153,7 @@ def test_the_gradient_is_that_of_the_matrix_exponential(make_edges: Callable[[],
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_whole_model_agrees_with_short_steps_in_logits_and_every_gradient() -> None:
     toy = two_cliques()
     results = []

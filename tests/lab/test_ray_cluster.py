@@ -35,6 +35,7 @@ def test_jobs_fit_on_a_machine_as_often_as_there_is_room(
     assert Resources("batch", "cuda" if gpus else "cpu", cpus, gpus).jobs_on(machine) == jobs
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_defaults_are_one_core_and_one_gpu() -> None:
     pytest.importorskip("ray")

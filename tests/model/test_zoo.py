@@ -253,6 +253,7 @@ SCHEMES: dict[str, TimeStepping] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES.keys())
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_network_is_solved_by_explicit_adaptive_and_implicit_schemes(name: str, scheme: TimeStepping) -> None:

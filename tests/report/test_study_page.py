@@ -140,6 +140,7 @@ def test_there_is_no_figure_without_data() -> None:
     assert plots(steps, []) == []
 
 
+@pytest.mark.slow
 def test_curves_pass_through_the_means(tmp_path: Path) -> None:
     figure = pytest.importorskip("matplotlib.figure", reason="figures need matplotlib: pip install beltrami[plot]")
     records = curve("steps")

@@ -145,6 +145,7 @@ def test_every_run_stops_by_its_own_patience_and_callbacks_hear_of_it(decay: flo
         assert len(epoch.losses) == len(epoch.scores) == len(epoch.best) == len(epoch.runs)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_fails_alone() -> None:
     many, whole = models(3), models(3)
     with torch.no_grad():
@@ -160,6 +161,7 @@ def test_a_run_that_fails_fails_alone() -> None:
         assert one.best.minus_loss == pytest.approx(other.best.minus_loss, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_labels_outside_a_run_s_own_split_are_never_read() -> None:
     own = TOY.split
     hidden = TOY.y.clone()

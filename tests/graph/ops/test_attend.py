@@ -114,6 +114,7 @@ def test_several_heads_may_be_summed_in_one_pass(kernels: str, monkeypatch: pyte
     assert_kernels_equal_the_reference(lambda: with_derivatives(crowd(), kernels, Rows(), heads=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heads", [1, 2])
 def test_tiles_of_full_size_are_right(kernels: str, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()

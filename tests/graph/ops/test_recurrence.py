@@ -105,6 +105,7 @@ def test_cotangents_may_be_strided(path: str) -> None:
     close(out.cpu(), matrices(a.cpu(), edges, None).mT @ p.cpu() + numbers[:, 0, 2, None, None] * many[:, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_kernels_sum_shorter_numbers_in_single_precision(kernels: str, dtype: torch.dtype) -> None:
     edges = crowd().to(kernels)

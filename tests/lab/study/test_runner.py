@@ -188,6 +188,7 @@ def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
         assert one.number("val_accuracy") == other.number("val_accuracy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "measured"),
     [(COUNT, "parameters"), (TIME, "inference_seconds"), (FOLLOW, "along")],
