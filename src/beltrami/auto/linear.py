@@ -72,6 +72,7 @@ def fit_linear(
         balanced: weight classes, or the presence of a label, inversely to their frequency among the training nodes.
     """
     _check(splits, y, task, times=times, strengths=strengths, balanced=balanced)
+    strengths = sorted(strengths)
     train = torch.stack([split.train for split in splits]).any(0)
     labelled = train | torch.stack([split.val for split in splits]).any(0)
     stored = labelled if min(x.shape[1], int(labelled.sum())) <= 2 * int(train.sum()) else train
@@ -80,9 +81,8 @@ def fit_linear(
     for time, features in _diffused(x, edges, nodes, sorted(times)):
         coordinates = Coordinates.of(features[train[nodes]])
         known = [(coordinates(features[s.train[nodes]]), y[s.train].cpu().numpy()) for s in splits]
-        fits = [
-            [coordinates.restore(*_fit(*each, strength, task, balanced)) for each in known] for strength in strengths
-        ]
+        paths = [_fit(*each, strengths, task, balanced) for each in known]  # for each split, at each strength
+        fits = [[coordinates.restore(*weights) for weights in each] for each in zip(*paths, strict=True)]
         outputs = _validation_outputs(fits, features, nodes, x, edges, splits, time)
         for strength, fit, out in zip(strengths, fits, outputs, strict=True):
             score = mean_score(out, y, splits, task=task, time=time)
@@ -174,36 +174,49 @@ def _diffused(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[float]) ->
         yield from zip(group, diffused_features(x, edges, nodes, group), strict=True)
 
 
-def _fit(inputs: Array, targets: NDArray[Any], strength: float, task: Task, balanced: bool) -> tuple[Array, Array]:
-    """Return weights (r, outputs) and biases (outputs,) for the coordinates (k, r) and targets of training nodes."""
+def _fit(
+    inputs: Array, targets: NDArray[Any], strengths: Sequence[float], task: Task, balanced: bool
+) -> list[tuple[Array, Array]]:
+    """Return, for each strength, weights (r, outputs) and biases (outputs,) for the coordinates (k, r) and targets of
+    training nodes."""
     if isinstance(task, Regression):
         from sklearn.linear_model import Ridge
 
-        ridge = Ridge(alpha=1 / strength).fit(inputs, targets.reshape(len(targets), -1).astype(np.float64))
-        return ridge.coef_.reshape(task.num_outputs, -1).T, np.atleast_1d(ridge.intercept_)
+        targets = targets.reshape(len(targets), -1).astype(np.float64)
+        ridges = [Ridge(alpha=1 / strength).fit(inputs, targets) for strength in strengths]
+        return [(each.coef_.reshape(task.num_outputs, -1).T, np.atleast_1d(each.intercept_)) for each in ridges]
     if isinstance(task, MultiLabel):
-        each = [_logistic(inputs, column > 0, strength, balanced) for column in targets.T]
-        return np.concatenate([w for w, _ in each], 1), np.concatenate([b for _, b in each])
-    weight, bias = _logistic(inputs, targets, strength, balanced)
-    if task.num_outputs == 2:  # scikit-learn has one output, the difference of two
-        return np.concatenate((-weight / 2, weight / 2), 1), np.concatenate((-bias / 2, bias / 2))
-    return weight, bias
+        labels = [_logistic(inputs, column > 0, strengths, balanced) for column in targets.T]
+        return [_side_by_side(each) for each in zip(*labels, strict=True)]
+    found = _logistic(inputs, targets, strengths, balanced)
+    if task.num_outputs > 2:
+        return found
+    return [_side_by_side([(-w / 2, -b / 2), (w / 2, b / 2)]) for w, b in found]  # scikit-learn has their difference
 
 
-def _logistic(inputs: Array, targets: NDArray[Any], strength: float, balanced: bool) -> tuple[Array, Array]:
-    """Return the weights (r, outputs) and biases of a logistic regression; one output for two classes."""
+def _side_by_side(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    return np.concatenate([w for w, _ in parts], 1), np.concatenate([b for _, b in parts])
+
+
+def _logistic(
+    inputs: Array, targets: NDArray[Any], strengths: Sequence[float], balanced: bool
+) -> list[tuple[Array, Array]]:
+    """Return, for each strength, the weights (r, outputs) and biases of a logistic regression; one output for two
+    classes. Each fit starts from the one before."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     if len(np.unique(targets)) == 1:  # a label that all training nodes have
-        return np.zeros((inputs.shape[1], 1)), np.log([len(targets) + 1.0])
-    model = LogisticRegression(
-        C=strength, max_iter=MOST_ITERATIONS, class_weight="balanced" if balanced else None, solver="lbfgs"
-    )
+        return [(np.zeros((inputs.shape[1], 1)), np.log([len(targets) + 1.0]))] * len(strengths)
+    weights = "balanced" if balanced else None
+    model = LogisticRegression(max_iter=MOST_ITERATIONS, class_weight=weights, warm_start=True)
+    found = []
     with warnings.catch_warnings():  # an early stop is a little more regularisation
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(inputs, targets)
-    return model.coef_.T, model.intercept_
+        for strength in strengths:
+            model.set_params(C=strength).fit(inputs, targets)
+            found.append((model.coef_.T.copy(), model.intercept_.copy()))
+    return found
 
 
 def _validation_outputs(
