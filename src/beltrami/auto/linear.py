@@ -52,7 +52,8 @@ def fit_linear(
     from their mean, so that the units of the features do not matter. The time t and C are those with the best
     validation metric, a mean over the splits; of equal ones, those with the smaller validation loss.
 
-    Only rows at training nodes are diffused; if validation nodes are many more, their outputs are diffused instead.
+    Features are diffused at the training and validation nodes. If training nodes are far fewer than both features and
+    labelled nodes, they are diffused at training nodes alone, and the outputs of each fit at validation nodes.
 
     Args:
         x: features (n, d), dense or sparse.
@@ -117,7 +118,7 @@ def _check(
 
 
 def _diffused(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[float]) -> Iterator[tuple[float, Tensor]]:
-    """Yield each time with the diffused features at ``nodes``, (k, d); few times in one solve if there are many."""
+    """Yield each time with the diffused features at ``nodes``, (k, d), solved in groups of times that fit in memory."""
     together = max(1, STORED_BYTES // max(1, 4 * len(nodes) * x.shape[1]))
     for low in range(0, len(times), together):
         group = times[low : low + together]
