@@ -57,7 +57,7 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
         edges = load_stencil(Path(config.stencil.path), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     dataset, inputs = dataset.to(device), sparse_where_it_pays(x).to(device)
-    edges = _with_similarity(config.stencil, dataset.x, edges.to(device))
+    edges = similarity_edges(config.stencil, dataset.x, edges.to(device))
     positions = None if pos is None else sparse_where_it_pays(pos).to(device)
     return Problem(config, dataset, split.to(device), inputs, edges, positions)
 
@@ -162,14 +162,15 @@ def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float
     return result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
 
 
-def _with_similarity(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:
+def similarity_edges(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:
     """Return the input graph altered by the similarity of the features; added edges take time and are cached."""
     prior = build_prior(spec)
     if prior is None or not isinstance(spec, InputEdgesSpec):
         return edges
+    weighted = tf_idf(x if x.layout == torch.strided else x.to_dense())
     if spec.add.kind == "none":
-        return prior(tf_idf(x), edges)
-    return cached_stencil(prior, tf_idf(x), edges, by=f"2; {spec.reweight}; {spec.add}")
+        return prior(weighted, edges)
+    return cached_stencil(prior, weighted, edges, by=f"2; {spec.reweight}; {spec.add}")
 
 
 def even_rows(x: Tensor) -> Tensor:

@@ -103,7 +103,7 @@ def test_npz_of_sparse_parts_stays_sparse(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", allow_pickle=True, **parts)
     graph = read_graph(tmp_path / "g.npz")
     assert graph.x is not None
-    assert graph.x.layout == torch.sparse_csr
+    assert graph.x.layout == torch.sparse_coo
     assert graph.x.to_dense().tolist() == words.toarray().tolist()
     assert graph.edge_index is not None
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -202,7 +202,7 @@ def test_pyg_data_may_be_sparse_have_several_labels_and_several_splits() -> None
     y = torch.tensor([[1.0, 0], [0, 1], [float("nan"), 1]])
     graph = read_graph(pyg(x=sparse, adj_t=adjacency, y=y, train_mask=torch.ones(3, 10, dtype=torch.bool)))
     assert graph.x is not None
-    assert graph.x.layout == torch.sparse_csr
+    assert graph.x.layout == torch.sparse_coo
     assert graph.num_edges == 1
     assert graph.weight is None
     assert list(graph.labels) == ["y[0]", "y[1]"]

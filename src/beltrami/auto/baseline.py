@@ -1,6 +1,6 @@
 """The three baselines of every run on one's own data, on the same nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -30,7 +30,7 @@ class BaselineResult:
 
 
 def run_baselines(
-    x: Matrix | None,
+    x: Matrix,
     edges: Edges,
     y: Tensor,
     splits: Sequence[Split],
@@ -38,19 +38,21 @@ def run_baselines(
     task: Task,
     times: Sequence[float] = TIMES,
     balanced: bool = False,
-) -> list[BaselineResult]:
-    """Run label propagation and, if there are features, logistic regression and linear diffusion.
+    report: Callable[[BaselineResult], None] = lambda result: None,
+) -> tuple[list[BaselineResult], LinearFit]:
+    """Run logistic regression, label propagation and linear diffusion; return the models of the last one too.
 
     For numbers, the logistic regression is a ridge regression. Every choice is made by validation, and the targets of
-    the test nodes are read once. Arguments are those of :func:`~beltrami.auto.linear.fit_linear`; ``x`` may be None.
+    the test nodes are read once. Arguments are those of :func:`~beltrami.auto.linear.fit_linear`; ``report`` is told of
+    every result.
     """
-    results = []
-    if x is not None and x.shape[1]:
-        results.append(run_linear(x, edges, y, splits, task=task, times=(0.0,), balanced=balanced)[0])
-    results.append(_run_propagation(edges, y, splits, task))
-    if x is not None and x.shape[1]:
-        results.append(run_linear(x, edges, y, splits, task=task, times=times, balanced=balanced)[0])
-    return results
+    features, _ = run_linear(x, edges, y, splits, task=task, times=(0.0,), balanced=balanced)
+    report(features)
+    propagation = _run_propagation(edges, y, splits, task)
+    report(propagation)
+    diffused, fit = run_linear(x, edges, y, splits, task=task, times=times, balanced=balanced)
+    report(diffused)
+    return [features, propagation, diffused], fit
 
 
 def run_linear(

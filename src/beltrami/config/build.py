@@ -53,8 +53,8 @@ def build_classifier(config: RunConfig, *, features: int, positions: int, num_cl
     if positions and not isinstance(spec, spec_model.PositionedSpec | spec_model.BaselineModelSpec):
         raise ValueError(f"`model.kind={spec.kind}` looks at features alone: set `position.kind=none` too.")
     if spec.kind == "linear":
-        time, steps = terminal_time(config.scheme), build_scheme(config.scheme)
-        return LinearDiffusion(features, num_classes, time=time, input_dropout=spec.input_dropout, scheme=steps)
+        time, scheme = terminal_time(config.scheme), build_scheme(config.scheme)
+        return LinearDiffusion(features, num_classes, time=time, input_dropout=spec.input_dropout, scheme=scheme)
     if spec.kind not in BASELINES:
         return build_model(config, features=features, positions=positions, num_classes=num_classes)
     own = _own_settings(config, spec_model.BaselineSpec)

@@ -12,10 +12,11 @@ from beltrami.errors import check_graph, check_matrix
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three disjoint sets of nodes as boolean masks (n,); nodes in none of them are unused.
+    """Disjoint sets of nodes as boolean masks (n,); nodes in none of them are unused.
 
     The labels of ``train`` are used in training, ``val`` selects the epoch and the settings, and the accuracy on
-    ``test`` is reported. ``protocol`` names the rule that made the sets, with its random ``seed``.
+    ``test`` is reported. ``protocol`` names the rule that made the sets, with its random ``seed``. The labels of
+    ``calibration``, if there are any, are used for prediction sets alone.
     """
 
     train: Tensor
@@ -23,15 +24,22 @@ class Split:
     test: Tensor
     protocol: str
     seed: int
+    calibration: Tensor | None = None
 
     def __post_init__(self) -> None:
-        for name, chosen in (("train", self.train), ("val", self.val), ("test", self.test)):
+        for name, chosen in self.masks.items():
             if chosen.dtype != torch.bool or chosen.shape != (self.train.shape[0],):
                 found = f"`{name}` is {chosen.dtype}, shape {tuple(chosen.shape)}"
                 raise ValueError(f"Split needs boolean masks of one length; {found}.")
-        shared = int(((self.train & self.val) | (self.train & self.test) | (self.val & self.test)).sum())
+        shared = int((torch.stack(list(self.masks.values())).sum(0) > 1).sum())
         if shared:
             raise ValueError(f"Split needs disjoint masks; {shared} nodes are in two of them.")
+
+    @property
+    def masks(self) -> dict[str, Tensor]:
+        """The sets by name."""
+        sets = {"train": self.train, "val": self.val, "test": self.test}
+        return sets if self.calibration is None else {**sets, "calibration": self.calibration}
 
     @property
     def num_nodes(self) -> int:
@@ -41,16 +49,19 @@ class Split:
     def hash(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of the number of nodes and the packed masks."""
         digest = hashlib.sha256(str(self.num_nodes).encode())
-        for chosen in (self.train, self.val, self.test):
+        for chosen in self.masks.values():
             digest.update(np.packbits(chosen.cpu().numpy()).tobytes())
         return digest.hexdigest()[:16]
 
     def restrict(self, nodes: Tensor) -> "Split":
         """Return the split of the subgraph on ``nodes`` (k,), in their order."""
-        return Split(self.train[nodes], self.val[nodes], self.test[nodes], self.protocol, self.seed)
+        return self._with({name: chosen[nodes] for name, chosen in self.masks.items()})
 
     def to(self, device: torch.device | str) -> "Split":
-        return Split(self.train.to(device), self.val.to(device), self.test.to(device), self.protocol, self.seed)
+        return self._with({name: chosen.to(device) for name, chosen in self.masks.items()})
+
+    def _with(self, masks: dict[str, Tensor]) -> "Split":
+        return Split(**masks, protocol=self.protocol, seed=self.seed)
 
 
 def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:

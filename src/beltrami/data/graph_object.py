@@ -1,6 +1,5 @@
 """Graphs from networkx, and from named arrays: npz archives and PyG `Data`."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 from torch import Tensor
 
+from beltrami.data.archives import UNREADABLE
 from beltrami.data.frame import column_of
 from beltrami.data.graph_table import DropLog, GraphTable, clean_edges
-from beltrami.data.archives import UNREADABLE
 from beltrami.data.roles import Roles, named
 from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, as_words, sort_names
 from beltrami.errors import DataError
+from beltrami.graph.sparse_matrix import from_scipy
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -121,17 +121,14 @@ def graph_from_arrays(arrays: Mapping[str, Any], roles: Roles, *, source: str, n
 
 def _features(arrays: Mapping[str, Any], source: str) -> Tensor | None:
     if "attr_indptr" in arrays:
-        return _csr(_sparse_part(arrays, "attr", source))
+        return from_scipy(_sparse_part(arrays, "attr", source))
     found = next((arrays[name] for name in FEATURES if name in arrays), None)
     if found is None:
         return None
     x = torch.as_tensor(found).detach().cpu()
     if x.dim() != 2 or x.is_complex():
         raise DataError(f"{source}: x must be a matrix (nodes, features); its shape is {tuple(x.shape)}.")
-    if x.layout == torch.strided:
-        return x.float()
-    coo = x.to_sparse_coo().coalesce()
-    return _csr(coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(x.shape)).tocsr())
+    return x.float() if x.layout == torch.strided else x.float().to_sparse_coo().coalesce()
 
 
 def _sparse_part(arrays: Mapping[str, Any], part: str, source: str) -> csr_array:
@@ -144,15 +141,6 @@ def _sparse_part(arrays: Mapping[str, Any], part: str, source: str) -> csr_array
     except (KeyError, ValueError, TypeError) as error:
         raise DataError(f"{source}: the arrays {part}_... are no sparse matrix ({error}): write them again.") from None
     return matrix
-
-
-def _csr(matrix: csr_array) -> Tensor:
-    matrix.sum_duplicates()  # sorts the columns of each row too
-    start, column = (torch.from_numpy(part.astype(np.int64)) for part in (matrix.indptr, matrix.indices))
-    values = torch.from_numpy(matrix.data.astype(np.float32))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
-        return torch.sparse_csr_tensor(start, column, values, matrix.shape, check_invariants=True)
 
 
 def _edges(arrays: Mapping[str, Any], source: str) -> tuple[NDArray[np.int64] | None, Column | None]:

@@ -57,7 +57,7 @@ class GraphTable:
             list, so that the graph is still to be built from the features.
         weight: positive edge weights (m,), float32, equal in both directions; None if there are none.
         columns: the features by name, rows in the order of ``ids``.
-        x: a feature matrix (n, d), float32, dense or sparse CSR, of sources that have one; None elsewhere.
+        x: a feature matrix (n, d), float32, dense or sparse COO, of sources that have one; None elsewhere.
         labels: the label column by name, several if each node may have several labels, none if nothing is labelled.
             Words are sorted (by value where all are numbers) and coded -1 where the label is missing; numbers come only
             from typed sources with fractional values (:func:`~beltrami.data.table.as_numbers` converts words).

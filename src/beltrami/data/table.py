@@ -123,17 +123,23 @@ def as_numbers(words: Words) -> Numbers | None:
     return Numbers(table[words.codes])
 
 
-def as_words(column: Column) -> Column:
-    """Return a column of integers as words; words, and numbers with a fractional part, are returned unchanged."""
+def to_words(column: Column) -> Words:
+    """Return any column as words; the words of numbers are sorted by value."""
     if isinstance(column, Words):
         return column
     present = ~np.isnan(column.values)
     found, codes = np.unique(column.values[present], return_inverse=True)
-    if not np.all(np.isfinite(found) & (found == np.floor(found))):
-        return column
     spread = np.full(len(column), -1, dtype=np.int64)
     spread[present] = codes
-    return Words(spread, [str(int(value)) for value in found])
+    return Words(spread, [str(int(v)) if np.isfinite(v) and v == np.floor(v) else repr(float(v)) for v in found])
+
+
+def as_words(column: Column) -> Column:
+    """Return a column of integers as words; words, and numbers with a fractional part, are returned unchanged."""
+    if isinstance(column, Words):
+        return column
+    present = column.values[~np.isnan(column.values)]
+    return to_words(column) if np.all(np.isfinite(present) & (present == np.floor(present))) else column
 
 
 def sort_names(words: Words) -> Words:

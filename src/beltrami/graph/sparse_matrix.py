@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from scipy.sparse import coo_array, csr_array
 from torch import Tensor
 
 from beltrami.graph.edges import Compressed
@@ -44,3 +46,17 @@ class SparseMatrix:
 
     def __repr__(self) -> str:
         return f"SparseMatrix({self.shape[0]} x {self.shape[1]}, {len(self.values)} non-zeros)"
+
+
+def to_scipy(matrix: Tensor) -> csr_array:
+    """Return a tensor of any layout as a sparse matrix of scipy."""
+    coo = matrix.detach().cpu().to_sparse_coo().coalesce()
+    return coo_array((coo.values().numpy(), tuple(coo.indices().numpy())), shape=tuple(matrix.shape)).tocsr()
+
+
+def from_scipy(matrix: csr_array) -> Tensor:
+    """Return a sparse matrix of scipy as a coalesced COO tensor, float32."""
+    coo = csr_array(matrix).tocoo()
+    indices = torch.from_numpy(np.stack((coo.row, coo.col)).astype(np.int64))
+    values = torch.from_numpy(coo.data.astype(np.float32))
+    return torch.sparse_coo_tensor(indices, values, matrix.shape, check_invariants=True).coalesce()

@@ -200,5 +200,5 @@ def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> 
         nodes = (free & (predicted == c)).nonzero()[:, 0]
         order = certainty[nodes].argsort(descending=True, stable=True)
         added[nodes[order[:most]]] = True
-    wider = replace(split, train=split.train | added, test=split.test & ~added)
+    wider = replace(split, train=split.train | added, test=split.test & ~added, calibration=None)
     return torch.where(added, predicted.to(y.dtype), y), wider

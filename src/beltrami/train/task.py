@@ -61,15 +61,30 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Classification(Task):
-    """One class of ``num_outputs`` per node: cross-entropy, scored by accuracy; ``y`` (n,) integers from 0."""
+    """One class of ``num_outputs`` per node: cross-entropy, scored by accuracy; ``y`` (n,) integers from 0.
+
+    With ``class_weights`` a node counts by the weight of its class, in the loss and in the accuracy.
+    """
 
     exclusive: ClassVar[bool] = True
+    class_weights: tuple[float, ...] | None = None
+
+    @staticmethod
+    def balanced(num_outputs: int, y: Tensor) -> "Classification":
+        """Return the task with weights n / (classes n_c), so that classes count the same; n_c of ``y`` (n,) are c."""
+        counts = torch.bincount(y, minlength=num_outputs).clamp(min=1)
+        return Classification(num_outputs, tuple((len(y) / (num_outputs * counts)).tolist()))
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
-        return F.cross_entropy(outputs.movedim(-1, 1), y.expand(outputs.shape[:-1]), reduction=reduction)
+        weight = None if self.class_weights is None else outputs.new_tensor(self.class_weights)
+        return F.cross_entropy(outputs.movedim(-1, 1), y.expand(outputs.shape[:-1]), weight, reduction=reduction)
 
     def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
         right = self.prediction(outputs) == y
+        if self.class_weights is not None:
+            weight = outputs.new_tensor(self.class_weights)[y]
+            weight = weight if counted is None else weight * counted
+            return (right * weight).sum(-1) / weight.sum()
         if counted is None:
             return right.to(outputs.dtype).mean(-1)
         return (right & counted).sum(-1).to(outputs.dtype) / counted.sum()  # a count: equal accuracies are equal floats

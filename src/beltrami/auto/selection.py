@@ -1,0 +1,146 @@
+"""The selection behind `--recipe auto`: train the portfolio within a budget and keep the best member by validation."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from beltrami import train
+from beltrami.auto.linear import LinearFit
+from beltrami.auto.portfolio import BASE, MEMBERS, Member
+from beltrami.config.build import build_training
+from beltrami.config.parser import override
+from beltrami.config.spec import RunConfig
+from beltrami.data import Split
+from beltrami.data.labelled_graph import LabelledGraph
+from beltrami.errors import SolverError
+from beltrami.predict.ensemble import Ensemble, new_model, prepare
+from beltrami.train import Fit, Task, ValidationScore
+
+LINEAR = "linear"
+LINEAR_SAYS = "a linear model of diffused features"
+LARGEST_SIMILARITY = 2**29  # entries of a feature matrix up to which nodes are compared by their features
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A member of the portfolio as it was tried: the mean of its validation metric over the splits, None if it was not
+    trained, and the seconds it took."""
+
+    name: str
+    says: str
+    metric: float | None
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The member that validation chose, its score, and all attempts in their order."""
+
+    name: str
+    ensemble: Ensemble
+    score: ValidationScore
+    attempts: tuple[Attempt, ...]
+
+
+def select(
+    graph: LabelledGraph,
+    y: Tensor,
+    splits: Sequence[Split],
+    linear: LinearFit,
+    *,
+    task: Task,
+    budget: float,
+    seed: int = 0,
+    device: str = "cpu",
+    members: Mapping[str, Member] = MEMBERS,
+    report: Callable[[Attempt], None] = lambda attempt: None,
+) -> Selection:
+    """Train every member on every split and return the one with the best mean validation metric.
+
+    ``linear``, a fitted linear diffusion, is the first candidate. ``budget`` are seconds for the members together: each
+    gets the time that is left, divided by the number of members that are left, and its splits get equal parts of that.
+    A training that is not done when its time is up keeps its best epoch so far. Of equal metrics the smaller validation
+    loss is better, and then the earlier member.
+    """
+    best = linear_selection(graph, linear, seed)
+    attempts = list(best.attempts)
+    end = time.perf_counter() + budget
+    for place, (name, member) in enumerate(members.items()):
+        start = time.perf_counter()
+        share = (end - start) / (len(members) - place)
+        config = member.config(graph.name, exclusive=task.exclusive, seed=seed)
+        reason = _unfit(config, graph) or ("the budget is spent" if share <= 0 else "")
+        metric, note = None, reason
+        if not reason:
+            found = train_member(config, graph, y, splits, task=task, seconds=share, device=device)
+            if isinstance(found, SolverError):
+                note = f"failed: {found}"
+            else:
+                ensemble, score, complete = found
+                metric, note = score.metric, "" if complete else "stopped by the budget"
+                if (score.metric, score.minus_loss) > (best.score.metric, best.score.minus_loss):
+                    best = Selection(name, ensemble, score, ())
+        attempts.append(Attempt(name, member.says, metric, time.perf_counter() - start, note))
+        report(attempts[-1])
+    return replace(best, attempts=tuple(attempts))
+
+
+def train_member(
+    config: RunConfig,
+    graph: LabelledGraph,
+    y: Tensor,
+    splits: Sequence[Split],
+    *,
+    task: Task,
+    seconds: float = float("inf"),
+    device: str = "cpu",
+) -> tuple[Ensemble, ValidationScore, bool] | SolverError:
+    """Train a configuration on every split; return the models, their mean score and whether all trainings were done."""
+    x, edges = prepare(config, graph, device=device)
+    start, training, complete = time.perf_counter(), build_training(config.train), True
+    models, fits = [], list[Fit]()
+    for k, split in enumerate(splits):
+        deadline = start + seconds * (k + 1) / len(splits)
+        with train.seeded(config.seed + k):
+            model = new_model(config, graph, outputs=task.num_outputs).to(device)
+            inputs = model.prepare(x, edges)
+            fitting = train.start_fit(model, inputs, y.to(device), split.to(device), training, task)
+            for _ in fitting:
+                if time.perf_counter() > deadline:
+                    fitting.stop()
+                    complete = False
+        try:
+            fits.append(fitting.result)
+        except SolverError as error:
+            return error
+        models.append(model)
+    mean = ValidationScore(_mean([f.best.metric for f in fits]), _mean([f.best.minus_loss for f in fits]), 0.0)
+    return Ensemble(config, tuple(models), tuple(f.best.time for f in fits)), mean, complete
+
+
+def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Selection:
+    """Return the selection of linear diffusion, fitted already, as the only candidate."""
+    settings = ("model.kind=linear", "diffusivity.kind=none", "flow.kind=none", "stencil.kind=none")
+    scheme = (f"scheme.time={linear.time}", "scheme.rtol=1e-5", "scheme.atol=1e-7")
+    config = override(BASE, [f"dataset={graph.name}", f"seed={seed}", *settings, *scheme])
+    ensemble = Ensemble(config, linear.models, (linear.time,) * len(linear.models))
+    return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
+
+
+def _unfit(config: RunConfig, graph: LabelledGraph) -> str:
+    """Return why a configuration is not tried on a graph; empty if it is."""
+    stencil = config.stencil
+    compares = getattr(stencil, "reweight", None), getattr(stencil, "add", None)
+    if any(each is not None and each.kind != "none" for each in compares):
+        if graph.x.shape[0] * graph.x.shape[1] > LARGEST_SIMILARITY:
+            return "too many features to compare nodes by them"
+        if graph.x.layout != graph.edges.j.layout and graph.x.shape[1] == graph.x.shape[0]:
+            return "no features to compare nodes by"
+    return ""
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,68 @@
+"""A user's graph as models take it: features, edges and targets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from beltrami.data.dataset import Dataset, undirected
+from beltrami.data.graph_table import GraphTable
+from beltrami.data.preprocess import Preprocessing
+from beltrami.data.target import Targets
+from beltrami.graph import Edges
+from beltrami.graph.sparse_matrix import to_scipy
+
+NEIGHBOURS = 10  # of each node of a table without edges
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledGraph:
+    """A graph with features and, at some nodes, targets.
+
+    ``ids`` are the user's names of the nodes; ``x`` the features (n, d), float32, dense or sparse; ``targets``
+    None for a graph that is only predicted on.
+    """
+
+    name: str
+    ids: Sequence[str]
+    x: Tensor
+    edges: Edges
+    targets: Targets | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.ids)
+
+    @staticmethod
+    def of_table(table: GraphTable, preprocessing: Preprocessing, targets: Targets | None = None) -> "LabelledGraph":
+        """Return the graph of a table; without edges, each node is joined to its nearest ones by :func:`nearest`."""
+        x = preprocessing(table.columns, table.x, ids=table.ids)
+        edge_index = nearest(x) if table.edge_index is None else table.edge_index
+        edges = Edges.build(edge_index, num_nodes=table.num_nodes, weight=table.weight)
+        return LabelledGraph(table.source, table.ids, x, edges, targets)
+
+    @staticmethod
+    def of_dataset(dataset: Dataset) -> "LabelledGraph":
+        """Return a named dataset, its features preprocessed; ids are the numbers of the nodes, from 0."""
+        classes = tuple(str(c) for c in range(dataset.num_classes))
+        edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
+        x = Preprocessing.learn({}, dataset.x)({}, dataset.x)
+        ids = [str(node) for node in range(dataset.num_nodes)]
+        return LabelledGraph(dataset.name, ids, x, edges, Targets("classes", classes, dataset.y))
+
+
+def nearest(x: Tensor, *, k: int = NEIGHBOURS) -> Tensor:
+    """Return edges, in both directions, between each node and its ``k`` nearest by Euclidean distance of the features;
+    fewer where there are not so many nodes. (n, d) -> (2, m)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    n = x.shape[0]
+    k = min(k, n - 1)
+    if k < 1 or x.shape[1] == 0:
+        return torch.zeros(2, 0, dtype=torch.long)
+    values = x.numpy() if x.layout == torch.strided else to_scipy(x)
+    found = NearestNeighbors(n_neighbors=k).fit(values).kneighbors(return_distance=False)
+    i = np.repeat(np.arange(n), k)
+    return undirected(torch.from_numpy(np.stack((found.ravel().astype(np.int64), i))), num_nodes=n)

@@ -1,0 +1,130 @@
+"""Splits of a user's labels into nodes for training, validation and calibration, drawn or named by a column."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from beltrami.data.dataset import Split
+from beltrami.data.table import Words
+
+CALIBRATION = 0.2  # share of the labels set aside for prediction sets
+LEAST_CALIBRATION = 19  # fewer are not set aside: sets of 90% coverage need 9 of them, of 95% coverage 19
+VALIDATION = 0.25  # share of the remaining labels that validate
+FEW_PER_CLASS = 10  # labels per class below which training is cross-validated
+FOLDS = 5
+PROTOCOL = "labelled"
+SETS: Mapping[str, str] = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "calibration": "calibration",
+    "test": "test",
+    "testing": "test",
+}
+
+Nodes = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def labelled(y: Tensor) -> Tensor:
+    """Return the mask (n,) of nodes with a target: classes (n,) from 0, or numbers (n,) or (n, k) without NaN."""
+    if not y.is_floating_point():
+        return y >= 0
+    return ~torch.isnan(y.reshape(len(y), -1)).any(1)
+
+
+def split_labels(
+    y: Tensor, *, seed: int, calibration: float = CALIBRATION, column: Words | None = None
+) -> tuple[Split, ...]:
+    """Return one split of the labelled nodes, or several folds of cross-validation where labels are few.
+
+    The rules, in this order, from ``numpy.random.RandomState(seed)``:
+
+    1. With a ``column``, its words train, val (valid, validation, dev), calibration and test name the sets, and nodes
+       with other words or none are predicted. Sets for validation and calibration that no word names are drawn
+       from the training nodes by the rules below; test nodes are never drawn.
+    2. Calibration nodes: a share ``calibration`` of the labels, drawn uniformly, as the guarantee of prediction sets
+       requires, except that two labels of each class are left. Fewer than 19 are not set aside at all, and
+       0 sets none aside: then there are no prediction sets.
+    3. Validation nodes: with at least ten labels per class on average, a quarter of each class of the rest, at least
+       one. With fewer, five folds, stratified by class: each fold validates once. A class with a single label always
+       trains. Numbers, and nodes with several labels, are drawn without strata.
+    """
+    if not 0 <= calibration < 1:
+        raise ValueError(f"the share of calibration nodes must be at least 0 and below 1; got {calibration}.")
+    known, random = labelled(y).numpy(), np.random.RandomState(seed)
+    named = _named_sets(column, known)
+    strata = y.numpy() if not y.is_floating_point() else np.zeros(len(y), dtype=np.int64)
+    rest, test = named.get("train", known), named.get("test", np.zeros_like(known))
+    if int(rest.sum()) < 2:
+        raise ValueError(f"{int(rest.sum())} nodes have labels to train on: give at least two a class.")
+    aside = named.get("calibration")
+    if aside is None:
+        aside = _draw_calibration(strata, rest, calibration, random)
+        rest = rest & ~aside
+    folds = [named["val"]] if "val" in named else _draw_validation(strata, rest, random)
+    return tuple(_split(rest & ~fold, fold, test, aside, seed) for fold in folds)
+
+
+def _named_sets(column: Words | None, known: Mask) -> dict[str, Mask]:
+    """Return the labelled nodes of each set that a column names."""
+    if column is None:
+        return {}
+    words = [SETS.get(name.strip().lower()) for name in column.names]
+    found = {
+        name: np.isin(column.codes, [c for c, word in enumerate(words) if word == name]) & known
+        for name in SETS.values()
+    }
+    found = {name: mask for name, mask in found.items() if mask.any()}
+    if "train" not in found:
+        raise ValueError(
+            f"the split column names no labelled node `train`; its words are {', '.join(column.names[:6]) or 'none'}: "
+            "write train, val, calibration or test for labelled nodes."
+        )
+    return found
+
+
+def _draw_calibration(strata: Nodes, rest: Mask, share: float, random: np.random.RandomState) -> Mask:
+    """Return uniformly drawn nodes, of which the last two of each class are given back; none if they are too few."""
+    nodes = random.permutation(np.flatnonzero(rest))
+    wanted = int(share * len(nodes))
+    rank = np.empty(len(nodes), dtype=np.int64)  # labels of the class that come later in the order
+    for c in np.unique(strata[nodes]):
+        places = np.flatnonzero(strata[nodes] == c)
+        rank[places] = np.arange(len(places))[::-1]
+    chosen = nodes[:wanted][rank[:wanted] >= 2]
+    return _mask(chosen if len(chosen) >= LEAST_CALIBRATION else chosen[:0], len(rest))
+
+
+def _draw_validation(strata: Nodes, rest: Mask, random: np.random.RandomState) -> list[Mask]:
+    """Return the validation nodes, or those of each fold."""
+    nodes = random.permutation(np.flatnonzero(rest))
+    classes = [nodes[strata[nodes] == c] for c in np.unique(strata[nodes])]
+    if len(nodes) >= FEW_PER_CLASS * len(classes) and len(nodes) >= 2 * FEW_PER_CLASS:
+        drawn = [members[: max(1, round(VALIDATION * len(members)))] for members in classes if len(members) > 1]
+        return [_mask(np.concatenate(drawn), len(rest))]
+    fold, start = np.full(len(rest), -1), 0
+    for members in classes:
+        if len(members) > 1:
+            fold[members] = (start + np.arange(len(members))) % FOLDS
+            start += len(members)
+    if (fold < 0).all():
+        raise ValueError("every class has a single label: give at least one class two, so that one can validate.")
+    return [fold == k for k in range(FOLDS) if (fold == k).any()]
+
+
+def _split(train: Mask, val: Mask, test: Mask, aside: Mask, seed: int) -> Split:
+    masks = [torch.from_numpy(np.ascontiguousarray(each)) for each in (train, val, test, aside)]
+    return Split(masks[0], masks[1], masks[2], PROTOCOL, seed, calibration=masks[3])
+
+
+def _mask(nodes: Nodes, num_nodes: int) -> Mask:
+    chosen = np.zeros(num_nodes, dtype=np.bool_)
+    chosen[nodes] = True
+    return chosen

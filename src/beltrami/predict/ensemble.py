@@ -1,0 +1,75 @@
+"""Models of one configuration, one for each split of the labels, that predict together."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from beltrami.config.build import build_classifier
+from beltrami.config.spec import RunConfig
+from beltrami.data.labelled_graph import LabelledGraph
+from beltrami.graph import Edges
+from beltrami.model import Classifier, Inputs
+from beltrami.model.coder import Matrix
+from beltrami.predict.explain import explain
+from beltrami.predict.shares import Explanation, Margin
+from beltrami.run import similarity_edges, sparse_where_it_pays
+from beltrami.train import predict
+
+T = TypeVar("T")
+SMALL = 2**20  # nodes times channels up to which one thread is faster than several
+CHANNELS = 64  # of a usual state
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Trained models of one configuration, each with the time at which its flow stops; the mean of their outputs is the
+    output of all."""
+
+    config: RunConfig
+    models: tuple[Classifier, ...]
+    times: tuple[float, ...]
+
+    def outputs(self, graph: LabelledGraph, *, device: str = "cpu") -> Tensor:
+        """Return the outputs of every model at all nodes, (models, n, outputs), on the CPU."""
+        return torch.stack(self._each(graph, device, lambda model, inputs, t: predict(model, inputs, time=t).cpu()))
+
+    def explain(self, graph: LabelledGraph, node: int, *, exclusive: bool = True) -> Explanation:
+        """Return what the mean output at a node came from; see :func:`beltrami.predict.explain.explain`."""
+        mean = self.outputs(graph).mean(0)[node]
+        margin = Margin.of(mean, predicted=None, other=None, exclusive=exclusive)
+        chosen: dict[str, Any] = {"predicted": margin.predicted, "other": margin.other, "exclusive": exclusive}
+        return Explanation.mean(
+            self._each(graph, "cpu", lambda model, inputs, t: explain(model, inputs, node, time=t, **chosen))
+        )
+
+    def _each(self, graph: LabelledGraph, device: str, use: Callable[[Classifier, Inputs, float], T]) -> list[T]:
+        with fitting_threads(graph):
+            x, edges = prepare(self.config, graph, device=device)
+            models = [model.to(device) for model in self.models]
+            return [use(model, model.prepare(x, edges), t) for model, t in zip(models, self.times, strict=True)]
+
+
+def prepare(config: RunConfig, graph: LabelledGraph, *, device: str = "cpu") -> tuple[Matrix, Edges]:
+    """Return the features and the edges of a graph as the models of a configuration take them."""
+    edges = similarity_edges(config.stencil, graph.x.to(device), graph.edges.to(device))
+    return sparse_where_it_pays(graph.x).to(device), edges
+
+
+def new_model(config: RunConfig, graph: LabelledGraph, *, outputs: int) -> Classifier:
+    """Return a model of a configuration for a graph, from the current random state."""
+    return build_classifier(config, features=graph.x.shape[1], positions=0, num_classes=outputs)
+
+
+@contextmanager
+def fitting_threads(graph: LabelledGraph) -> Iterator[None]:
+    """Run a block on one CPU thread if the graph is small: several would wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if graph.num_nodes * CHANNELS <= SMALL else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

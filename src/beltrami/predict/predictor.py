@@ -1,0 +1,194 @@
+"""A trained predictor for a user's graph: models, preprocessing, calibration; its files and its predictions."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from beltrami.config.parser import read_config
+from beltrami.config.spec import SCHEMA
+from beltrami.data.dataset import Split
+from beltrami.data.file import write_atomically
+from beltrami.data.graph_table import GraphTable
+from beltrami.data.labelled_graph import LabelledGraph
+from beltrami.data.labelled_split import labelled
+from beltrami.data.preprocess import Preprocessing
+from beltrami.data.target import Targets
+from beltrami.errors import DataError
+from beltrami.predict.conformal import Conformal
+from beltrami.predict.ensemble import Ensemble, new_model
+from beltrami.predict.graph_file import load_graph, save_graph
+from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions, label_reaches
+from beltrami.predict.shares import Explanation
+from beltrami.train import Classification, MultiLabel, Regression, Task, load_weights, save_weights
+
+NEW_GRAPH = (
+    "The graph is not the one that the model was trained on: its coverage is not guaranteed, and no sets are given."
+)
+NO_CALIBRATION = "No labels were set aside for calibration, as they are few: no sets are given."
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """From outputs to probabilities, numbers and sets.
+
+    ``temperature`` divides the outputs; for numbers, output times ``scale`` plus ``centre`` is the prediction.
+    ``conformal`` is None if no nodes were set aside.
+    """
+
+    temperature: float = 1.0
+    centre: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    conformal: Conformal | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A trained model of a user's graph.
+
+    ``graph`` and ``splits`` are those it was trained on; ``record`` says how it was found: attempts, baselines, times.
+    """
+
+    ensemble: Ensemble
+    graph: LabelledGraph
+    splits: tuple[Split, ...]
+    preprocessing: Preprocessing
+    calibration: Calibration
+    record: Mapping[str, Any]
+
+    @property
+    def targets(self) -> Targets:
+        assert self.graph.targets is not None
+        return self.graph.targets
+
+    @property
+    def exclusive(self) -> bool:
+        return self.targets.kind == "classes"
+
+    def predict(
+        self, table: GraphTable | None = None, *, coverage: float | None = 0.9, device: str = "cpu"
+    ) -> Predictions:
+        """Return predictions at all nodes of the training graph, or of another graph with the same columns.
+
+        ``coverage``: of the sets or intervals; None for none. Another graph gets none, as nothing guarantees them.
+        """
+        graph = self.graph if table is None else LabelledGraph.of_table(table, self.preprocessing)
+        outputs = self.ensemble.outputs(graph, device=device).mean(0)
+        conformal = self.calibration.conformal if table is None and coverage is not None else None
+        notes = [] if table is None else [NEW_GRAPH]
+        if coverage is not None and table is None and conformal is None:
+            notes.append(NO_CALIBRATION)
+        guarantee = None if conformal is None or coverage is None else conformal.guarantee(coverage)
+        shared: dict[str, Any] = {
+            "ids": graph.ids,
+            "reached": self._reached(graph),
+            "guarantee": guarantee,
+            "notes": notes,
+        }
+        if self.targets.kind == "numbers":
+            return self._numbers(outputs, conformal, coverage, shared)
+        probabilities = self._task().probabilities(outputs / self.calibration.temperature)
+        sets = None
+        if conformal is not None and coverage is not None:
+            sets = conformal.sets(probabilities, coverage=coverage, edges=graph.edges)
+        return ClassPredictions(
+            **shared,
+            names=self.targets.names,
+            probabilities=probabilities,
+            exclusive=self.exclusive,
+            sets=sets,
+            temperature=self.calibration.temperature,
+        )
+
+    def explain(self, node: str) -> Explanation:
+        """Return from which nodes and along which edges the prediction at a node, named by its id, came."""
+        if node not in self.graph.ids:
+            raise ValueError(f"the graph has no node {node!r}: its first ids are {', '.join(self.graph.ids[:3])}.")
+        return self.ensemble.explain(self.graph, list(self.graph.ids).index(node), exclusive=self.exclusive)
+
+    def save(self, folder: Path) -> None:
+        """Write the predictor into a folder; the file ``predictor.json`` comes last."""
+        write_atomically(folder / "config.json", self.ensemble.config.to_json().encode())
+        for k, model in enumerate(self.ensemble.models):
+            save_weights(model, folder / f"model-{k}.safetensors")
+        save_graph(folder / "graph.safetensors", self.graph, self.splits)
+        write_atomically(folder / "predictor.json", json.dumps(self._facts(), indent=2).encode())
+
+    @staticmethod
+    def load(folder: Path) -> "Predictor":
+        """Return the predictor in a folder."""
+        path = folder / "predictor.json"
+        if not path.exists():
+            raise DataError(f"{folder} holds no predictor.json: name the folder of a finished `beltrami train`.")
+        facts = json.loads(path.read_bytes())
+        if facts.get("schema") != SCHEMA:
+            raise DataError(f"{path} has schema {facts.get('schema')}, and this version reads {SCHEMA}: train again.")
+        config = read_config(folder / "config.json")
+        graph, splits = load_graph(folder / "graph.safetensors", names=tuple(facts["names"]), kind=facts["kind"])
+        models = []
+        for k in range(len(facts["times"])):
+            models.append(new_model(config, graph, outputs=_outputs(graph.targets)))
+            load_weights(models[-1], folder / f"model-{k}.safetensors")
+        found = facts["calibration"]
+        conformal = found["conformal"] and Conformal(
+            found["conformal"]["kind"],
+            torch.tensor(found["conformal"]["scores"], dtype=torch.float64),
+            found["conformal"]["smoothing"],
+        )
+        calibration = Calibration(found["temperature"], tuple(found["centre"]), tuple(found["scale"]), conformal)
+        preprocessing = Preprocessing.from_json(facts["preprocessing"])
+        ensemble = Ensemble(config, tuple(models), tuple(facts["times"]))
+        return Predictor(ensemble, graph, splits, preprocessing, calibration, facts["record"])
+
+    def _facts(self) -> dict[str, Any]:
+        calibration, conformal = self.calibration, self.calibration.conformal
+        return {
+            "schema": SCHEMA,
+            "kind": self.targets.kind,
+            "names": self.targets.names,
+            "times": self.ensemble.times,
+            "preprocessing": self.preprocessing.to_json(),
+            "calibration": {
+                "temperature": calibration.temperature,
+                "centre": calibration.centre,
+                "scale": calibration.scale,
+                "conformal": conformal
+                and {"kind": conformal.kind, "scores": conformal.scores.tolist(), "smoothing": conformal.smoothing},
+            },
+            "record": dict(self.record),
+        }
+
+    def _numbers(
+        self, outputs: Tensor, conformal: Conformal | None, coverage: float | None, shared: dict[str, Any]
+    ) -> NumberPredictions:
+        values = outputs * torch.tensor(self.calibration.scale) + torch.tensor(self.calibration.centre)
+        interval = None
+        if conformal is not None and coverage is not None:
+            interval = conformal.interval(values[:, 0], coverage=coverage)
+        return NumberPredictions(**shared, values=values[:, 0], interval=interval)
+
+    def _reached(self, graph: LabelledGraph) -> Tensor | None:
+        """Return which nodes a label reaches; None where features speak for every node, or for a new graph."""
+        if graph is not self.graph or not self.preprocessing.nodes:
+            return None
+        return label_reaches(graph.edges, labelled(self.targets.y))
+
+    def _task(self) -> Task:
+        return task_of(self.targets)
+
+
+def task_of(targets: Targets) -> Task:
+    """Return the task of a graph's targets."""
+    outputs = _outputs(targets)
+    if targets.kind == "classes":
+        return Classification(outputs)
+    return MultiLabel(outputs) if targets.kind == "labels" else Regression(outputs)
+
+
+def _outputs(targets: Targets | None) -> int:
+    assert targets is not None
+    return len(targets.names)
