@@ -1,4 +1,4 @@
-"""The three baselines: their records, test nodes that may be absent, and graphs without features."""
+"""The three baselines: their records, and test nodes that may be absent."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ NO_TEST = replace(TOY.split, test=torch.zeros_like(TOY.split.test))
 
 
 def test_each_baseline_has_a_record() -> None:
-    results = run_baselines(TOY.x, EDGES, TOY.y, [TOY.split, TOY.split], task=Classification(2), times=(0.0, 2.0))
+    results, _ = run_baselines(TOY.x, EDGES, TOY.y, [TOY.split, TOY.split], task=Classification(2), times=(0.0, 2.0))
     assert [result.name for result in results] == ["logistic regression", "label propagation", "linear diffusion"]
     assert [set(result.settings) for result in results] == [{"strength"}, {"alpha"}, {"strength", "time"}]
     for result in results:
@@ -49,19 +49,13 @@ def test_a_configuration_builds_the_fitted_model_again(times: tuple[float, ...])
 
 def test_without_test_nodes_there_is_no_test_metric() -> None:
     y = torch.where(TOY.split.test, -1, TOY.y)
-    results = run_baselines(TOY.x, EDGES, y, [NO_TEST], task=Classification(2), times=(0.0, 2.0))
+    results, _ = run_baselines(TOY.x, EDGES, y, [NO_TEST], task=Classification(2), times=(0.0, 2.0))
     assert [result.test for result in results] == [None] * 3
-
-
-def test_without_features_labels_are_propagated() -> None:
-    for x in (None, torch.zeros(len(TOY.y), 0)):
-        results = run_baselines(x, EDGES, TOY.y, [TOY.split], task=Classification(2))
-        assert [result.name for result in results] == ["label propagation"]
 
 
 def test_numbers_have_a_ridge_regression() -> None:
     y = torch.where(TOY.split.test, math.nan, TOY.x[:, 0])
-    results = run_baselines(TOY.x[:, :2], EDGES, y, [NO_TEST], task=Regression(), times=(0.0, 2.0))
+    results, _ = run_baselines(TOY.x[:, :2], EDGES, y, [NO_TEST], task=Regression(), times=(0.0, 2.0))
     assert [result.name for result in results] == ["ridge regression", "label propagation", "linear diffusion"]
     assert results[0].validation == pytest.approx(0, abs=0.1)
     assert results[0].validation > results[1].validation
