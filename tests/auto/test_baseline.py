@@ -7,9 +7,7 @@ import pytest
 import torch
 from toy import two_cliques
 
-from beltrami.auto import linear_settings, run_baselines, run_linear
-from beltrami.config import check_settings, load_recipe, override
-from beltrami.config.build import build_classifier
+from beltrami.auto import run_baselines, run_linear
 from beltrami.graph import Edges
 from beltrami.train import Classification, Regression, predict, read_test
 
@@ -34,17 +32,6 @@ def test_the_test_metric_is_that_of_the_fitted_models() -> None:
     (model,) = fit.models
     outputs = predict(model, model.prepare(TOY.x, EDGES), time=model.time)
     assert result.test == read_test(outputs, TOY.y, TOY.split)
-
-
-@pytest.mark.parametrize("times", [(0.0,), (3.0,)])
-def test_a_configuration_builds_the_fitted_model_again(times: tuple[float, ...]) -> None:
-    _, fit = run_linear(TOY.x, EDGES, TOY.y, [TOY.split], task=Classification(2), times=times)
-    config = override(load_recipe("blend", "cora"), linear_settings(fit.time))
-    check_settings(config)
-    model = build_classifier(config, features=6, positions=0, num_classes=2)
-    model.load_state_dict(fit.models[0].state_dict())
-    each = [predict(model, model.prepare(TOY.x, EDGES), time=model.time) for model in (model, fit.models[0])]
-    assert torch.equal(*each)
 
 
 def test_without_test_nodes_there_is_no_test_metric() -> None:

@@ -1,8 +1,8 @@
 """Automatic choices for a graph of one's own: baselines fitted in seconds."""
 
-from beltrami.auto.baseline import BaselineResult, linear_settings, run_baselines, run_linear
+from beltrami.auto.baseline import BaselineResult, run_baselines, run_linear
 from beltrami.auto.linear import LinearFit, fit_linear
 from beltrami.auto.propagation import Propagation, propagate_labels
 
 __all__ = ["fit_linear", "LinearFit", "propagate_labels", "Propagation"]
-__all__ += ["run_baselines", "run_linear", "BaselineResult", "linear_settings"]
+__all__ += ["run_baselines", "run_linear", "BaselineResult"]

@@ -11,7 +11,6 @@ from beltrami.auto.propagation import propagate_labels
 from beltrami.data import Split
 from beltrami.graph import Edges
 from beltrami.model.coder import Matrix
-from beltrami.model.linear_diffusion import ACCURATE
 from beltrami.train import Regression, Task, predict, read_test
 
 
@@ -74,13 +73,6 @@ def run_linear(
     if tuple(times) == (0.0,):
         name, settings = _linear_model(task), {"strength": fit.strength}
     return BaselineResult(name, fit.validation, test, perf_counter() - start, settings), fit
-
-
-def linear_settings(time: float) -> list[str]:
-    """Return the settings with which a configuration builds the model of a :class:`LinearFit` again."""
-    absent = [f"{group}.kind=none" for group in ("diffusivity", "flow", "stencil", "position")]
-    steps = ["scheme.kind=exponential", f"scheme.rtol={ACCURATE.rtol}", f"scheme.atol={ACCURATE.atol}"]
-    return ["model.kind=linear", *absent, *steps, f"scheme.time={time}", "train.attention_decay=0"]
 
 
 def _linear_model(task: Task) -> str:
