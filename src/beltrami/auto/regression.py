@@ -13,6 +13,7 @@ from torch import Tensor
 from beltrami.train import MultiLabel, Regression, Task
 
 MOST_ITERATIONS = 300  # of the logistic regression
+TOLERANCE = 1e-5  # of its gradient; at 1e-4 a fit that starts from another ends too early
 LARGEST_BASIS = 2000  # training nodes up to which features are written in a basis of their span
 NEGLIGIBLE = 1e-10  # of the largest eigenvalue
 
@@ -96,7 +97,7 @@ def _logistic(
     if len(np.unique(targets)) == 1:  # a label that all training nodes have
         return [(np.zeros((inputs.shape[1], 1)), np.log([len(targets) + 1.0]))] * len(strengths)
     weights = "balanced" if balanced else None
-    model = LogisticRegression(max_iter=MOST_ITERATIONS, class_weight=weights, warm_start=True)
+    model = LogisticRegression(tol=TOLERANCE, max_iter=MOST_ITERATIONS, class_weight=weights, warm_start=True)
     found = []
     with warnings.catch_warnings():  # an early stop is a little more regularisation
         warnings.simplefilter("ignore", ConvergenceWarning)
