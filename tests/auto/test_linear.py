@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor
 from toy import two_cliques
 
-from beltrami.auto import linear
+from beltrami.auto import linear, regression
 from beltrami.auto.linear import LinearFit, fit_linear
 from beltrami.data import Split
 from beltrami.graph import Edges, SparseMatrix
@@ -133,7 +133,7 @@ def test_few_times_in_a_solve_give_the_same_fit(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_basis_of_the_training_nodes_does_not_change_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = only(WIDE, CLASSES, TOY.y)
-    monkeypatch.setattr(linear, "LARGEST_BASIS", 0)
+    monkeypatch.setattr(regression, "LARGEST_BASIS", 0)
     torch.testing.assert_close(only(WIDE, CLASSES, TOY.y), expected, rtol=0, atol=2e-2)
 
 

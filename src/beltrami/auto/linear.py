@@ -1,31 +1,22 @@
 """Linear diffusion fitted by scikit-learn, with the time and the regularisation chosen by validation."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from beltrami.auto.diffused import diffused_features
+from beltrami.auto.regression import Coordinates, Weights, fit_weights
 from beltrami.data import Split
 from beltrami.graph import Edges
 from beltrami.model.coder import Matrix
 from beltrami.model.linear_diffusion import LinearDiffusion
-from beltrami.train import MultiLabel, Regression, Task, ValidationScore
+from beltrami.train import Regression, Task, ValidationScore
 
 TIMES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-MOST_ITERATIONS = 300  # of the logistic regression
 STORED_BYTES = 2**28  # of diffused features at a time
-LARGEST_BASIS = 2000  # training nodes up to which features are written in a basis of their span
-NEGLIGIBLE = 1e-10  # of the largest eigenvalue
-
-Array = NDArray[np.float64]
-Weights = tuple[Tensor, Tensor]  # W (d, outputs) and b (outputs,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +52,8 @@ def fit_linear(
     from their mean, so that the units of the features do not matter. The time t and C are those with the best
     validation metric, a mean over the splits; of equal ones, those with the smaller validation loss.
 
-    Only rows at training nodes are diffused; if validation nodes are many more, their outputs are diffused instead.
+    Features are diffused at the training and validation nodes. If training nodes are far fewer than both features and
+    labelled nodes, they are diffused at training nodes alone, and the outputs of each fit at validation nodes.
 
     Args:
         x: features (n, d), dense or sparse.
@@ -72,6 +64,7 @@ def fit_linear(
         balanced: weight classes, or the presence of a label, inversely to their frequency among the training nodes.
     """
     _check(splits, y, task, times=times, strengths=strengths, balanced=balanced)
+    strengths = sorted(strengths)
     train = torch.stack([split.train for split in splits]).any(0)
     labelled = train | torch.stack([split.val for split in splits]).any(0)
     stored = labelled if min(x.shape[1], int(labelled.sum())) <= 2 * int(train.sum()) else train
@@ -80,9 +73,8 @@ def fit_linear(
     for time, features in _diffused(x, edges, nodes, sorted(times)):
         coordinates = Coordinates.of(features[train[nodes]])
         known = [(coordinates(features[s.train[nodes]]), y[s.train].cpu().numpy()) for s in splits]
-        fits = [
-            [coordinates.restore(*_fit(*each, strength, task, balanced)) for each in known] for strength in strengths
-        ]
+        paths = [fit_weights(*each, strengths, task, balanced) for each in known]  # for each split, at each strength
+        fits = [[coordinates.restore(*weights) for weights in each] for each in zip(*paths, strict=True)]
         outputs = _validation_outputs(fits, features, nodes, x, edges, splits, time)
         for strength, fit, out in zip(strengths, fits, outputs, strict=True):
             score = mean_score(out, y, splits, task=task, time=time)
@@ -102,47 +94,6 @@ def mean_score(
     metrics = [float(task.metric(out, true)) for out, true in zip(outputs, targets, strict=True)]
     losses = [float(task.loss(out, true, reduction="mean")) for out, true in zip(outputs, targets, strict=True)]
     return ValidationScore(sum(metrics) / len(splits), -sum(losses) / len(splits), time)
-
-
-@dataclass(frozen=True, eq=False)
-class Coordinates:
-    r"""Coordinates of features f (d,) for the fit: :math:`V^\top (f - m) / s`.
-
-    m is the mean over the training nodes and s the root mean square of :math:`\|f - m\|`. V is the identity, or, if
-    training nodes are fewer than features, an orthonormal basis of their span: the minimiser is within this span, so
-    that nothing is lost.
-    """
-
-    mean: Tensor
-    scale: float
-    basis: Tensor | None
-
-    @staticmethod
-    def of(features: Tensor) -> "Coordinates":
-        """Return the coordinates for the features of training nodes, (k, d)."""
-        features = features.double()
-        mean = features.mean(0)
-        centred = features - mean
-        scale = float(centred.square().sum(1).mean().sqrt()) or 1.0
-        if not len(features) < min(features.shape[1], LARGEST_BASIS):
-            return Coordinates(mean, scale, None)
-        values, vectors = torch.linalg.eigh(centred @ centred.T)
-        kept = values > NEGLIGIBLE * values[-1]
-        kept[-1] = True  # at least one column, also where all features are equal
-        basis = centred.T @ (vectors[:, kept] / values[kept].clamp(min=1e-300).sqrt())
-        return Coordinates(mean, scale, basis)
-
-    def __call__(self, features: Tensor) -> Array:
-        """Return the coordinates of features, (k, d) -> (k, r)."""
-        centred = (features.double() - self.mean) / self.scale
-        array: Array = (centred if self.basis is None else centred @ self.basis).cpu().numpy()
-        return array
-
-    def restore(self, weight: Array, bias: Array) -> Weights:
-        """Return W (d, outputs) and b (outputs,) for features from those for coordinates, (r, outputs)."""
-        w = torch.from_numpy(np.ascontiguousarray(weight)).to(self.mean) / self.scale
-        w = w if self.basis is None else self.basis @ w
-        return w, torch.from_numpy(np.ascontiguousarray(bias)).to(self.mean) - self.mean @ w
 
 
 def _check(
@@ -167,43 +118,11 @@ def _check(
 
 
 def _diffused(x: Matrix, edges: Edges, nodes: Tensor, times: Sequence[float]) -> Iterator[tuple[float, Tensor]]:
-    """Yield each time with the diffused features at ``nodes``, (k, d); few times in one solve if there are many."""
+    """Yield each time with the diffused features at ``nodes``, (k, d), solved in groups of times that fit in memory."""
     together = max(1, STORED_BYTES // max(1, 4 * len(nodes) * x.shape[1]))
     for low in range(0, len(times), together):
         group = times[low : low + together]
         yield from zip(group, diffused_features(x, edges, nodes, group), strict=True)
-
-
-def _fit(inputs: Array, targets: NDArray[Any], strength: float, task: Task, balanced: bool) -> tuple[Array, Array]:
-    """Return weights (r, outputs) and biases (outputs,) for the coordinates (k, r) and targets of training nodes."""
-    if isinstance(task, Regression):
-        from sklearn.linear_model import Ridge
-
-        ridge = Ridge(alpha=1 / strength).fit(inputs, targets.reshape(len(targets), -1).astype(np.float64))
-        return ridge.coef_.reshape(task.num_outputs, -1).T, np.atleast_1d(ridge.intercept_)
-    if isinstance(task, MultiLabel):
-        each = [_logistic(inputs, column > 0, strength, balanced) for column in targets.T]
-        return np.concatenate([w for w, _ in each], 1), np.concatenate([b for _, b in each])
-    weight, bias = _logistic(inputs, targets, strength, balanced)
-    if task.num_outputs == 2:  # scikit-learn has one output, the difference of two
-        return np.concatenate((-weight / 2, weight / 2), 1), np.concatenate((-bias / 2, bias / 2))
-    return weight, bias
-
-
-def _logistic(inputs: Array, targets: NDArray[Any], strength: float, balanced: bool) -> tuple[Array, Array]:
-    """Return the weights (r, outputs) and biases of a logistic regression; one output for two classes."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    if len(np.unique(targets)) == 1:  # a label that all training nodes have
-        return np.zeros((inputs.shape[1], 1)), np.log([len(targets) + 1.0])
-    model = LogisticRegression(
-        C=strength, max_iter=MOST_ITERATIONS, class_weight="balanced" if balanced else None, solver="lbfgs"
-    )
-    with warnings.catch_warnings():  # an early stop is a little more regularisation
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(inputs, targets)
-    return model.coef_.T, model.intercept_
 
 
 def _validation_outputs(
