@@ -1,6 +1,6 @@
 """Automatic choices for a graph of one's own: baselines fitted in seconds."""
 
-from beltrami.auto.baseline import BaselineResult, run_baselines, run_linear
+from beltrami.auto.baselines import BaselineResult, run_baselines, run_linear
 from beltrami.auto.linear import LinearFit, fit_linear
 from beltrami.auto.propagation import Propagation, propagate_labels
 

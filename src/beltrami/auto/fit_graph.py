@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from beltrami.auto.baseline import BaselineResult, run_baselines
+from beltrami.auto.baselines import BaselineResult, run_baselines
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
 from beltrami.data import Split
 from beltrami.data.graph_table import GraphTable

@@ -15,6 +15,7 @@ from beltrami.config.spec import RunConfig
 from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.errors import SolverError
+from beltrami.model.linear_diffusion import ACCURATE
 from beltrami.predict.ensemble import Ensemble, new_model, prepare
 from beltrami.train import Fit, Task, ValidationScore
 
@@ -124,7 +125,7 @@ def train_member(
 def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Selection:
     """Return the selection of linear diffusion, fitted already, as the only candidate."""
     settings = ("model.kind=linear", "diffusivity.kind=none", "flow.kind=none", "stencil.kind=none")
-    scheme = (f"scheme.time={linear.time}", "scheme.rtol=1e-5", "scheme.atol=1e-7")
+    scheme = (f"scheme.time={linear.time}", f"scheme.rtol={ACCURATE.rtol}", f"scheme.atol={ACCURATE.atol}")
     config = override(BASE, [f"dataset={graph.name}", f"seed={seed}", *settings, *scheme])
     ensemble = Ensemble(config, linear.models, (linear.time,) * len(linear.models))
     return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
