@@ -16,9 +16,9 @@ from beltrami.data.labelled_split import CALIBRATION, labelled, split_labels
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets, read_targets
 from beltrami.predict.conformal import Conformal, ScoreKind
-from beltrami.predict.ensemble import fitting_threads
 from beltrami.predict.predictor import Calibration, Predictor, task_of
 from beltrami.predict.probability import fit_temperature
+from beltrami.predict.trained_models import fitting_threads
 from beltrami.result import versions
 from beltrami.run import sparse_where_it_pays
 from beltrami.train import Classification, Task, read_test

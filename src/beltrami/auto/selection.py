@@ -16,7 +16,7 @@ from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.errors import SolverError
 from beltrami.model.linear_diffusion import ACCURATE
-from beltrami.predict.ensemble import Ensemble, new_model, prepare
+from beltrami.predict.trained_models import Ensemble, new_model, prepare
 from beltrami.train import Fit, Task, ValidationScore
 
 LINEAR = "linear"

@@ -20,10 +20,10 @@ from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets
 from beltrami.errors import DataError
 from beltrami.predict.conformal import Conformal
-from beltrami.predict.ensemble import Ensemble, new_model
 from beltrami.predict.graph_file import load_graph, save_graph
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions, label_reaches
 from beltrami.predict.shares import Explanation
+from beltrami.predict.trained_models import Ensemble, new_model
 from beltrami.train import Classification, MultiLabel, Regression, Task, load_weights, save_weights
 
 NEW_GRAPH = (
