@@ -110,7 +110,7 @@ def train(
         train_graph(source, options, seed=seed, out=out, device=device)
         return
     dataset, recipe = source or "digits", recipe or "blend"
-    options.check_dataset(dataset, recipe)
+    options.check_dataset(source, recipe)
     if recipe == own.AUTO:
         own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare})
         train_auto(dataset, options, split=split, split_seed=split_seed, seed=seed, out=out, device=device)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from beltrami.cli.graph_options import AUTO, GraphOptions, run_name
@@ -22,6 +23,7 @@ Run = Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", m
 def train_graph(source: str | None, options: GraphOptions, *, seed: int, out: Path | None, device: str) -> None:
     """Train on a graph of the user's own, or print what was understood of it."""
     from beltrami.auto.fit_graph import check_targets, fit_graph
+    from beltrami.data.labelled_split import split_labels
     from beltrami.data.target import read_targets
     from beltrami.report.graph_report import TrialTable, print_fit, print_start
 
@@ -32,6 +34,7 @@ def train_graph(source: str | None, options: GraphOptions, *, seed: int, out: Pa
         return
     targets = read_targets(table.labels, kind=options.task)
     check_targets(targets, balanced=options.balanced)
+    split_labels(targets.y, column=table.split, **_drawing(fitting))  # refuses before anything is made
     folder = out or Path("runs") / run_name(source, options)
     check_folder(folder)
     print_start(table, targets)
@@ -79,7 +82,9 @@ def train_auto(
 def predict(
     folder: Run,
     out: Annotated[Path, Option(help="The file to write: .csv, .tsv or .parquet.")],
-    source: Annotated[str | None, Argument(help="Another graph: a folder or file; else that of the training.")] = None,
+    source: Annotated[
+        str | None, Argument(help="Another graph: a folder or file; else that of the training.", metavar="SOURCE")
+    ] = None,
     nodes: Annotated[Path | None, Option(help="Another graph: its table of nodes.")] = None,
     edges: Annotated[Path | None, Option("--edges", help="Another graph: its table of edges.")] = None,
     coverage: Annotated[float | None, Option(help="Share of sets that hold the true class; 0.9 by default.")] = None,
@@ -101,6 +106,7 @@ def predict(
     from beltrami.predict.predictor import Predictor
     from beltrami.predict.table_file import check_table_path
     from beltrami.report.graph_report import print_predictions
+    from beltrami.report.progress import display
 
     where = check_device(device)
     _check_coverage(coverage, no_sets=no_sets)
@@ -122,8 +128,9 @@ def predict(
         )
     check_file(out)
     asked = None if no_sets else COVERAGE if coverage is None else coverage
-    found = predictor.predict(table, coverage=asked, device=where)
-    found.write(out)
+    with display("predicting"):
+        found = predictor.predict(table, coverage=asked, device=where)
+        found.write(out)
     print_predictions(found, path=out)
 
 
@@ -149,36 +156,44 @@ def explain(
     y = {"classes": targets.y, "labels": targets.y > 0, "numbers": targets.y.reshape(len(targets.y), -1)[:, 0]}
     shown = {"y": y[targets.kind], "labelled": labelled(targets.y)}
     print_explanation(predictor.explain(node), predictor.graph.ids, targets.names, **shown, count=top)
+    if targets.kind == "numbers":
+        typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
 
 
 def _read(source: str | None, options: GraphOptions) -> "GraphTable":
     from beltrami.data.graph_reader import read_graph
+    from beltrami.report.progress import display
 
-    return read_graph(
-        source,
-        nodes=options.nodes,
-        edges=options.edges,
-        label=options.label,
-        id=options.id,
-        features=options.features,
-        weight=options.weight,
-        split=options.split_column,
-    )
+    with display("reading"):
+        return read_graph(
+            source,
+            nodes=options.nodes,
+            edges=options.edges,
+            label=options.label,
+            id=options.id,
+            features=options.features,
+            weight=options.weight,
+            split=options.split_column,
+        )
 
 
 def _check(table: "GraphTable", options: GraphOptions, fitting: Mapping[str, Any]) -> None:
     """Print what was understood of a graph, and refuse labels that training would refuse."""
-    from beltrami.auto.estimate import estimate
+    from beltrami.auto.estimate import estimate_cost
     from beltrami.auto.fit_graph import check_targets
     from beltrami.data.graph_summary import summarise
     from beltrami.report.graph_check import print_check
 
-    drawn = {name: value for name, value in fitting.items() if name in ("calibration", "seed")}
-    summary = summarise(table, task=options.task, **drawn)
+    summary = summarise(table, task=options.task, **_drawing(fitting))
     if summary.targets is not None:
         check_targets(summary.targets, balanced=options.balanced)
     limits = {name: value for name, value in fitting.items() if name in ("budget", "fast")}
-    print_check(summary, estimate(summary.graph, summary.splits, **limits))
+    print_check(summary, estimate_cost(summary.graph, summary.splits, **limits))
+
+
+def _drawing(fitting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by which the split is drawn."""
+    return {name: value for name, value in fitting.items() if name in ("calibration", "seed")}
 
 
 def _check_coverage(coverage: float | None, *, no_sets: bool) -> None:

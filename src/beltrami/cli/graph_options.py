@@ -15,7 +15,10 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 Source = Annotated[
     str | None,
-    Argument(help="A dataset's name (`beltrami datasets` lists them; by default digits), or a folder or file."),
+    Argument(
+        help="A dataset's name (`beltrami datasets` lists them; by default digits), or a folder or file of your own.",
+        metavar="SOURCE",
+    ),
 ]
 Nodes = Annotated[Path | None, Option(help="Own graph: the table of nodes, in place of SOURCE.")]
 EdgeTable = Annotated[Path | None, Option("--edges", help="Own graph: the table of edges, in place of SOURCE.")]
@@ -52,14 +55,15 @@ class GraphOptions:
     fast: bool = False
     calibration: float | None = None
 
-    def check_dataset(self, name: str, recipe: str | None) -> None:
+    def check_dataset(self, name: str | None, recipe: str) -> None:
         """Refuse options that a named dataset does not have, and those of the recipe auto for other recipes."""
+        remedy = f"leave it out for the dataset {name}" if name else "name your folder or file, or give `--nodes`"
         for option, value in vars(self).items():
             flag = f"--{option.replace('_', '-')}"
-            if value in (None, False):
+            if not _is_given(value):
                 continue
             if option not in ("budget", "fast", "calibration"):
-                raise ValueError(f"`{flag}` is for a graph of your own, and {name} is a dataset's name: leave it out.")
+                raise ValueError(f"`{flag}` is for a graph of your own: {remedy}.")
             if recipe != AUTO:
                 raise ValueError(f"`{flag}` is for the recipe auto: add `--recipe auto`, or leave it out.")
 
@@ -91,8 +95,10 @@ def is_own_graph(source: str | None, nodes: Path | None, edges: Path | None) -> 
         return False
     if Path(source).expanduser().exists():
         return True
-    unknown = UnknownName("dataset", source, CATALOGUE)
-    raise ValueError(f"{unknown} There is no file or folder {source} either: check its path.")
+    if Path(source).suffix or "/" in source:
+        known = ", ".join(CATALOGUE)
+        raise ValueError(f"there is no file or folder {source}: check its path, or name a dataset, one of {known}.")
+    raise ValueError(f"{UnknownName('dataset', source, CATALOGUE)} There is no file or folder {source} either.")
 
 
 def refuse_for_own_graph(recipe: str | None, options: Mapping[str, object]) -> None:
@@ -109,8 +115,13 @@ def refuse_for_auto(options: Mapping[str, object]) -> None:
 
 def _refuse(options: Mapping[str, object], reason: str) -> None:
     for name, value in options.items():
-        if value not in (None, False, []):
+        if _is_given(value):
             raise ValueError(f"`{name}` {reason}: leave it out.")
+
+
+def _is_given(value: object) -> bool:
+    """Return whether an option was given; 0 is a value."""
+    return value is not None and value is not False and value != []
 
 
 def read_duration(text: str) -> float:

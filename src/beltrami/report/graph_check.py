@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from beltrami.auto.estimate import Estimate
+from beltrami.auto.estimate import CostEstimate
 from beltrami.data.graph_summary import ColumnSummary, GraphSummary
 from beltrami.data.graph_table import Dropped
 from beltrami.data.labelled_graph import NEIGHBOURS
@@ -19,7 +19,7 @@ MOST_DROPS = 5  # dropped rows that are listed
 KINDS = {"classes": "classes", "labels": "several labels a node", "numbers": "numbers"}
 
 
-def print_check(summary: GraphSummary, estimate: Estimate) -> None:
+def print_check(summary: GraphSummary, estimate: CostEstimate) -> None:
     """Print the graph, its columns, dropped rows, labels and split, and an estimate of time and memory."""
     console = graph_console()
     _heading(console, summary.table.source, first=True)
@@ -126,11 +126,11 @@ def _split(summary: GraphSummary) -> dict[str, str]:
     return facts | ({"test": f"{sizes['test']:,} nodes"} if sizes["test"] else {})
 
 
-def _estimate(found: Estimate) -> dict[str, str]:
+def _estimate(found: CostEstimate) -> dict[str, str]:
     memory = found.memory / 2**30
-    budget = found.seconds - found.baselines
-    parts = f"{_seconds(found.baselines)} for the baselines and {_seconds(budget)} for the portfolio"
-    time = f"at most about {_seconds(found.seconds)} on one core" + (f": {parts}" if budget else "")
+    models = found.seconds - found.baselines
+    parts = f", {_seconds(found.baselines)} of them for the baselines" if models else ""
+    time = f"up to about {_seconds(found.seconds)}{parts}"
     return {"time": time, "memory": f"about {memory:.1f} GiB"}
 
 

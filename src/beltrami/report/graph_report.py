@@ -29,7 +29,6 @@ SAYS = {
     DIFFUSION: LINEAR_SAYS,
 }
 METRICS = {"classes": "accuracy", "labels": "micro-F1", "numbers": "error"}
-KINDS = {"classes": "classes", "labels": "labels a node", "numbers": "numbers"}
 MOST_CLASSES = 20  # rows of counts that are printed
 
 
@@ -39,7 +38,7 @@ def print_start(table: GraphTable, targets: Targets) -> None:
     edges = "no edges (nearest neighbours are joined)" if table.edge_index is None else f"{table.num_edges:,} edges"
     what = "numbers" if targets.kind == "numbers" else f"{len(targets.names)} {targets.kind}"
     dropped = sum(count for rule, count in table.counts.items() if "dropped" in rule)
-    rows = f"; {dropped:,} rows dropped, see --check" if dropped else ""
+    rows = f"; {dropped:,} row{'s' * (dropped > 1)} dropped, see --check" if dropped else ""
     console.print(f"{table.source}: {table.num_nodes:,} nodes, {edges}, {known:,} labelled with {what}{rows}")
 
 
@@ -55,12 +54,9 @@ class TrialTable:
         self.metric = f"{'balanced ' if balanced else ''}{METRICS[kind]}"
         first = "ridge regression" if kind == "numbers" else "logistic regression"
         self.coming = [first, "label propagation", DIFFUSION, *([] if fast else MEMBERS)]
-        self.status = self.console.status("")
+        self.rows, self.status = 0, self.console.status("")
 
     def __enter__(self) -> "TrialTable":
-        unit = ", in standard deviations" if self.kind == "numbers" else ""
-        self.console.print(Text(f"{self.metric} on the validation nodes{unit}:", "dim"))
-        self.console.print(trial_row("trained", METRICS[self.kind], "seconds", "what it is", style="bold"))
         self._show()
         self.status.start()
         return self
@@ -71,7 +67,12 @@ class TrialTable:
         self.status.stop()
 
     def add(self, result: Attempt | BaselineResult) -> None:
-        """Print a row."""
+        """Print a row, before the first one the header."""
+        if not self.rows:
+            unit = ", in standard deviations" if self.kind == "numbers" else ""
+            self.console.print(Text(f"{self.metric} on the validation nodes{unit}:", "dim"))
+            self.console.print(trial_row("trained", METRICS[self.kind], "seconds", "what it is", style="bold"))
+        self.rows += 1
         if isinstance(result, BaselineResult):
             time = result.settings.get("time")
             note = "" if time is None else f"time {time:g}"
@@ -121,7 +122,8 @@ def print_fit(predictor: Predictor, *, folder: Path) -> None:
     console.print(facts_table(_calibration(predictor)))
     if predictor.calibration.conformal is None:
         console.print(NO_CALIBRATION)
-    console.print(f"saved in {folder}; next: beltrami predict {shlex.quote(str(folder))} --out predictions.csv")
+    console.print(f"saved in {folder}", soft_wrap=True)
+    console.print(f"next: beltrami predict {shlex.quote(str(folder))} --out predictions.csv", soft_wrap=True)
 
 
 def print_predictions(predictions: Predictions, *, path: Path) -> None:
@@ -140,7 +142,7 @@ def print_predictions(predictions: Predictions, *, path: Path) -> None:
         if predictions.sets is not None:
             console.print(f"mean size of a set: {float(predictions.sets.sum(1).double().mean()):.2f}")
     if predictions.reached is not None and not bool(predictions.reached.all()):
-        console.print(f"{int((~predictions.reached).sum()):,} nodes have no prediction: no label reaches them.")
+        console.print(f"nodes without a prediction, as no label reaches them: {int((~predictions.reached).sum()):,}")
     if predictions.guarantee is not None:
         console.print(predictions.guarantee.in_words())
     for note in predictions.notes:
