@@ -1,4 +1,4 @@
-"""Measure `--recipe auto` on random splits: every member of the portfolio, the baselines, and the confidence of the best.
+"""Measure `--recipe auto` on random splits: every member of the portfolio, the baselines, the confidence of the best.
 
 Every member is trained on all splits as one program, and for each split the member of the best validation accuracy is
 kept, as `beltrami train --recipe auto` does without a budget. A line of JSON per graph holds, for each split, the
