@@ -64,9 +64,9 @@ def match_confidence(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) 
 
     .. math:: \frac1n \sum_i \max_c \mathrm{softmax}(l_i / T)_c = \frac{r + u / C}{n + u}
 
-    r of n labels are predicted right, and u ``unknown_labels`` at random among C classes. The left side falls with T, so
-    that there is one solution, or an end of the range. Unlike the likelihood, a few predictions that are sure and wrong
-    do not decide: on PubMed the calibration error after it is 4%, after :func:`fit_temperature` 8%.
+    r of n labels are predicted right, and u ``unknown_labels`` at random among C classes. The left side falls with T,
+    so that there is one solution, or an end of the range. Unlike in the likelihood, a few predictions that are sure and
+    wrong do not decide.
     """
     check_targets(logits, y, name="logits")
     logits = logits.detach().double()
