@@ -45,7 +45,7 @@ class LabelledGraph:
 
     @staticmethod
     def of_dataset(dataset: Dataset) -> "tuple[LabelledGraph, Preprocessing]":
-        """Return a named dataset, its features preprocessed, and the rules; ids are the numbers of the nodes, from 0."""
+        """Return a named dataset with preprocessed features, and the rules; ids are the numbers of the nodes from 0."""
         classes = tuple(str(c) for c in range(dataset.num_classes))
         edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
         preprocessing = Preprocessing.learn({}, dataset.x)
