@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from beltrami.auto import estimate
 from beltrami.auto.estimate import CostEstimate, estimate_cost
 from beltrami.data.dataset import Split
 from beltrami.data.labelled_graph import LabelledGraph
@@ -10,6 +11,12 @@ from beltrami.data.target import Targets
 from beltrami.graph import Edges
 
 GIB = 2**30
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimate for the machine on which the runs were measured."""
+    monkeypatch.setattr(estimate, "free_memory", lambda device: 23 * GIB)
 
 
 def sizes(nodes: int, directed: int, features: int, *, labels: int, classes: int = 5) -> tuple[LabelledGraph, Split]:
@@ -41,6 +48,14 @@ def test_measured_runs_are_within_a_factor_of_two(
     found = estimate_cost(graph, [split], budget=budget)
     assert 0.5 < found.memory / (gib * GIB) < 2
     assert 0.5 < found.seconds / seconds < 2
+
+
+def test_flows_that_do_not_fit_into_memory_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, split = sizes(20_000, 200_000, 50, labels=1_570)
+    monkeypatch.setattr(estimate, "free_memory", lambda device: 2**28)
+    small = estimate_cost(graph, [split])
+    monkeypatch.setattr(estimate, "free_memory", lambda device: 2**33)
+    assert small.memory < estimate_cost(graph, [split]).memory
 
 
 def test_fast_takes_less_time_and_memory() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from beltrami.auto.fit_graph import BUDGET
 from beltrami.auto.linear import STORED_BYTES
-from beltrami.auto.selection import LARGEST_SIMILARITY
+from beltrami.auto.selection import LARGEST_SIMILARITY, MEMORY_SHARE, STATES, free_memory
 from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.predict.trained_models import CHANNELS
@@ -15,11 +15,11 @@ from beltrami.predict.trained_models import CHANNELS
 NUMBER = 4  # bytes of a float32
 PROGRAM = 450 * 2**20  # bytes of Python, torch and scikit-learn, and of fitted linear models
 TRAINING = 200 * 2**20  # bytes that training adds on the smallest graph
-STATES = 60  # states of a node, of CHANNELS numbers, that training holds: solver vectors, gradients, dropout
 EDGE = 300  # bytes of an edge in one direction: patterns by rows and by columns, weights and scores of four heads
 FEATURE = 16  # bytes of an entry of a dense matrix: as read, in double precision, scaled, and weighted by tf-idf
 NONZERO = 40  # bytes of a non-zero of a sparse matrix: values and both patterns
-DIFFUSED_STATES = 12  # states of a node that linear diffusion holds
+DIFFUSED_STATES = 12  # states of a node, of CHANNELS numbers, that linear diffusion holds
+NETWORK_STATES = 20  # those that training without a flow holds, where flows do not fit into memory
 
 START = 2.0  # seconds to import and to fit logistic regressions of a few hundred labels
 PRODUCT = 7e-8  # seconds of linear diffusion for each edge, in one direction, and column
@@ -43,19 +43,22 @@ class CostEstimate:
 def estimate_cost(
     graph: LabelledGraph, splits: Sequence[Split] = (), *, budget: float = BUDGET, fast: bool = False
 ) -> CostEstimate:
-    """CostEstimate the time and memory of :func:`~beltrami.auto.fit_graph.fit_graph`.
+    """Estimate the time and memory of :func:`~beltrami.auto.fit_graph.fit_graph`.
 
     Time is that of the baselines, which grows with the edges times the smaller of features and labelled nodes, and
-    unless ``fast`` the budget and the epoch that it interrupts.
+    unless ``fast`` the budget and the epoch that it interrupts. Flows are not counted if the portfolio leaves them out
+    because of their memory.
     """
     nodes, features = graph.x.shape
     labels = sum(int((split.train | split.val).sum()) for split in splits)
     edges, outputs = graph.edges.num_edges, 1 if graph.targets is None else len(graph.targets.names)
     columns = min(features, labels) if labels else features
     baselines = START + (PRODUCT * columns + WALK) * edges + LABEL * labels * columns * outputs
-    seconds = baselines + (0.0 if fast else budget + EPOCH * edges)
-    memory = PROGRAM + _feature_bytes(graph, fast=fast) + EDGE * edges // (4 if fast else 1)
-    memory += NUMBER * CHANNELS * nodes * (DIFFUSED_STATES if fast else STATES)
+    state = NUMBER * CHANNELS * nodes
+    flows = not fast and STATES * state <= MEMORY_SHARE * free_memory("cpu")
+    states = STATES if flows else DIFFUSED_STATES if fast else NETWORK_STATES
+    seconds = baselines + (0.0 if fast else budget) + (EPOCH * edges if flows else 0.0)
+    memory = PROGRAM + _feature_bytes(graph, fast=fast) + EDGE * edges // (1 if flows else 4) + states * state
     memory += min(STORED_BYTES, 7 * NUMBER * labels * features) + (0 if fast else TRAINING)
     return CostEstimate(seconds, baselines, memory)
 
