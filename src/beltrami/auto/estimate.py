@@ -24,7 +24,9 @@ NETWORK_STATES = 20  # those that training without a flow holds, where flows do 
 START = 2.0  # seconds to import and to fit logistic regressions of a few hundred labels
 PRODUCT = 7e-8  # seconds of linear diffusion for each edge, in one direction, and column
 WALK = 3e-6  # seconds of label propagation for each edge
-EPOCH = 1e-5  # seconds of the longest epoch for each edge: it is finished when the budget is spent
+EPOCH = 1e-5  # seconds of the longest epoch for each edge: the budget does not interrupt it
+PAIR = 6e-11  # seconds of the search for similar nodes for each pair of nodes and feature; nor this search
+PAIR_FEATURES = 50  # features that the sorting of similarities counts for
 LABEL = 2e-7  # seconds of regressions for each label, feature and output
 
 
@@ -46,8 +48,9 @@ def estimate_cost(
     """Estimate the time and memory of :func:`~beltrami.auto.fit_graph.fit_graph`.
 
     Time is that of the baselines, which grows with the edges times the smaller of features and labelled nodes, and
-    unless ``fast`` the budget and the epoch that it interrupts. Flows are not counted if the portfolio leaves them out
-    because of their memory.
+    unless ``fast`` the budget and what goes on when it is spent: an epoch, or the search for similar nodes, counted up
+    to half the budget, as on large graphs it is often not begun. Flows that the portfolio leaves out because of their
+    memory are not counted. The time to read the files is not part of it.
     """
     nodes, features = graph.x.shape
     labels = sum(int((split.train | split.val).sum()) for split in splits)
@@ -57,7 +60,10 @@ def estimate_cost(
     state = NUMBER * CHANNELS * nodes
     flows = not fast and STATES * state <= MEMORY_SHARE * free_memory("cpu")
     states = STATES if flows else DIFFUSED_STATES if fast else NETWORK_STATES
-    seconds = baselines + (0.0 if fast else budget) + (EPOCH * edges if flows else 0.0)
+    seconds = baselines + (0.0 if fast else budget)
+    if flows:
+        compared = PAIR * nodes**2 * (features + PAIR_FEATURES) if _compares(graph) else 0.0
+        seconds += EPOCH * edges + min(compared, budget / 2)
     memory = PROGRAM + _feature_bytes(graph, fast=fast) + EDGE * edges // (1 if flows else 4) + states * state
     memory += min(STORED_BYTES, 7 * NUMBER * labels * features) + (0 if fast else TRAINING)
     return CostEstimate(seconds, baselines, memory)
@@ -67,6 +73,12 @@ def _feature_bytes(graph: LabelledGraph, *, fast: bool) -> int:
     """Return the bytes of the features; members that compare nodes by them hold them dense if they are not too many."""
     nodes, features = graph.x.shape
     dense = graph.x.layout == torch.strided
-    if dense or (not fast and nodes * features <= LARGEST_SIMILARITY and nodes != features):
+    if dense or (not fast and _compares(graph)):
         return FEATURE * nodes * features
     return NONZERO * graph.x._nnz()
+
+
+def _compares(graph: LabelledGraph) -> bool:
+    """Return whether members of the portfolio compare nodes by their features."""
+    nodes, features = graph.x.shape
+    return nodes * features <= LARGEST_SIMILARITY and nodes != features
