@@ -211,6 +211,21 @@ def test_new_graph_has_predictions_without_sets(beltrami: Beltrami, run: Path, t
     assert "set" not in rows_of(tmp_path / "new.csv")[0]
 
 
+@pytest.mark.slow
+def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path: Path) -> None:
+    rows = [f"{k},p{k},{k / 20},{'uv'[k // 10]}" for k in range(20)]
+    (tmp_path / "people.csv").write_text("\n".join(["number,person,age,group", *rows]))
+    (tmp_path / "calls.csv").write_text("\n".join(["a,b,minutes", *(f"p{k},p{k + 1},2" for k in range(19))]))
+    tables = ("--nodes", "people.csv", "--edges", "calls.csv")
+    named = ("--label", "group", "--id", "person", "--features", "age", "--weight", "minutes")
+    assert beltrami("train", *tables, *named, "--fast").code == 0
+    for given in (tables, tables[:2]):
+        outcome = beltrami("predict", "runs/people", *given, "--out", "p.csv")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert rows_of(tmp_path / "p.csv")[3]["id"] == "p3"
+    check_refused(beltrami("predict", "runs/people", *tables[2:], "--out", "p.csv"), r"column 'age'")
+
+
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [

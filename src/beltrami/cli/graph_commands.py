@@ -120,7 +120,13 @@ def predict(
     table = None
     if given:
         named = predictor.record.get(NAMED, {})
-        table = read_graph(source, nodes=nodes, edges=edges, label=(), id=named.get("id"), weight=named.get("weight"))
+        joined = edges is not None or (source is not None and Path(source).expanduser().is_dir())
+        columns = {
+            "id": named.get("id") if nodes is not None or source is not None else None,
+            "weight": named.get("weight") if joined else None,
+        }
+        with display("reading"):
+            table = read_graph(source, nodes=nodes, edges=edges, label=(), **columns)
     elif coverage is not None and predictor.calibration.conformal is None:
         raise ValueError(
             f"`--coverage {coverage:g}` needs labels that were set aside for calibration, and {folder} has none: train "
