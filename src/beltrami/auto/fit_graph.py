@@ -9,10 +9,10 @@ from torch import Tensor
 
 from beltrami.auto.baselines import BaselineResult, run_baselines
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
-from beltrami.data import Split
+from beltrami.data import Dataset, Split
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_graph import LabelledGraph
-from beltrami.data.labelled_split import CALIBRATION, labelled, split_labels
+from beltrami.data.labelled_split import CALIBRATION, hold_out, labelled, split_labels
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets, read_targets
 from beltrami.predict.conformal import Conformal, ScoreKind
@@ -60,6 +60,23 @@ def fit_graph(
     splits = split_labels(targets.y, seed=seed, calibration=calibration, column=table.split)
     options: dict[str, Any] = {"budget": budget, "fast": fast, "balanced": balanced, "seed": seed, "device": device}
     return fit_labelled(graph, splits, preprocessing, **options, report=report)
+
+
+def fit_dataset(
+    dataset: Dataset,
+    split: Split,
+    *,
+    calibration: float = CALIBRATION,
+    budget: float = BUDGET,
+    fast: bool = False,
+    seed: int = 0,
+    device: str = "cpu",
+    report: Report = lambda result: None,
+) -> Predictor:
+    """As :func:`fit_graph`, for a named dataset with a split; a share of its validation nodes is set aside."""
+    graph, preprocessing = LabelledGraph.of_dataset(dataset)
+    splits = [hold_out(split, share=calibration)]
+    return fit_labelled(graph, splits, preprocessing, budget=budget, fast=fast, seed=seed, device=device, report=report)
 
 
 def check_targets(targets: Targets, *, balanced: bool = False) -> None:

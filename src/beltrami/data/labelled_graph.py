@@ -44,13 +44,13 @@ class LabelledGraph:
         return LabelledGraph(table.source, table.ids, x, edges, targets)
 
     @staticmethod
-    def of_dataset(dataset: Dataset) -> "LabelledGraph":
-        """Return a named dataset, its features preprocessed; ids are the numbers of the nodes, from 0."""
+    def of_dataset(dataset: Dataset) -> "tuple[LabelledGraph, Preprocessing]":
+        """Return a named dataset with preprocessed features, and the rules; ids are the numbers of the nodes from 0."""
         classes = tuple(str(c) for c in range(dataset.num_classes))
         edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
-        x = Preprocessing.learn({}, dataset.x)({}, dataset.x)
-        ids = [str(node) for node in range(dataset.num_nodes)]
-        return LabelledGraph(dataset.name, ids, x, edges, Targets("classes", classes, dataset.y))
+        preprocessing = Preprocessing.learn({}, dataset.x)
+        x, ids = preprocessing({}, dataset.x), [str(node) for node in range(dataset.num_nodes)]
+        return LabelledGraph(dataset.name, ids, x, edges, Targets("classes", classes, dataset.y)), preprocessing
 
 
 def nearest(x: Tensor, *, k: int = NEIGHBOURS) -> Tensor:

@@ -1,6 +1,7 @@
 """Splits of a user's labels into nodes for training, validation and calibration, drawn or named by a column."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -70,6 +71,15 @@ def split_labels(
         rest = rest & ~aside
     folds = [named["val"]] if "val" in named else _draw_validation(strata, rest, random)
     return tuple(_split(rest & ~fold, fold, test, aside, seed) for fold in folds)
+
+
+def hold_out(split: Split, *, share: float = CALIBRATION) -> Split:
+    """Return a split of which a share of the validation nodes, drawn uniformly by the split's seed, calibrates."""
+    nodes = split.val.nonzero()[:, 0]
+    order = np.random.RandomState(split.seed).permutation(len(nodes))
+    aside = torch.zeros_like(split.val)
+    aside[nodes[torch.from_numpy(order[: int(share * len(nodes))])]] = True
+    return replace(split, val=split.val & ~aside, calibration=aside)
 
 
 def _named_sets(column: Words | None, known: Mask) -> dict[str, Mask]:
