@@ -61,11 +61,13 @@ def two_groups(nodes: int = 40, *, labelled: int = 24, columns: int = 2) -> File
 
 
 def fit(source: Any = None, *, tables: dict[str, Any] | None = None, **options: Any) -> Predictor:
-    """Read a graph, by ``tables`` as :func:`read_graph` takes them, and fit it, by linear diffusion if not told else."""
+    """Read a graph, with ``tables`` as further arguments, and fit it, by linear diffusion unless told otherwise."""
     return fit_graph(read_graph(source, **(tables or {})), **{"fast": True, **options})
 
 
-def predicted(predictor: Predictor, folder: Path, table: Any = None, *, coverage: float | None = None) -> dict[str, Row]:
+def predicted(
+    predictor: Predictor, folder: Path, table: Any = None, *, coverage: float | None = None
+) -> dict[str, Row]:
     """Save the predictor, load it, predict, and return the rows of predictions.csv by id."""
     predictor.save(folder / "run")
     Predictor.load(folder / "run").predict(table, coverage=coverage).write(folder / "predictions.csv")

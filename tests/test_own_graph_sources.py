@@ -9,6 +9,8 @@ import torch
 from own_graph import Files, fit, from_files, predicted, right, two_groups
 
 from beltrami.data.graph_reader import read_graph
+from beltrami.data.graph_table import Dropped
+from beltrami.errors import DataError
 from beltrami.predict.predictions import NO_LABEL
 from beltrami.predict.predictor import NEW_GRAPH
 
@@ -90,6 +92,22 @@ def test_a_table_of_new_rows_without_edges_is_predicted(tmp_path: Path) -> None:
     predictor = fit(files.write(tmp_path))
     files.nodes, files.truth = files.nodes[30:], dict(list(files.truth.items())[30:])
     assert right(predicted(predictor, tmp_path, read_graph(files.write(tmp_path / "new"))), files) >= 0.8
+
+
+def test_new_rows_without_edges_are_refused_by_a_model_trained_with_edges(tmp_path: Path) -> None:
+    predictor = fit(two_groups().write(tmp_path))
+    with pytest.raises(ValueError, match=r"nodes\.csv has no edges, and the model was trained with edges"):
+        predictor.predict(read_graph(tmp_path / "nodes.csv"))
+
+
+def test_rows_without_an_id_are_dropped_and_repeated_ids_are_refused(tmp_path: Path) -> None:
+    files = two_groups()
+    files.nodes.insert(1, {**files.nodes[0], "id": ""})
+    assert right(from_files(tmp_path, files), files) >= 0.95
+    assert read_graph(tmp_path).drops == [Dropped("nodes.csv", 3, "no id")]
+    files.nodes[1]["id"] = "n0"
+    with pytest.raises(DataError, match=r"nodes\.csv, line 3: the id 'n0' in column 'id' is already on line 2"):
+        from_files(tmp_path, files)
 
 
 @pytest.mark.slow
