@@ -15,6 +15,7 @@ from beltrami.graph import Edges
 from beltrami.graph.sparse_matrix import to_scipy
 
 NEIGHBOURS = 10  # of each node of a table without edges
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6  # of an edge, relative to the median
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class LabelledGraph:
                 f"{table.source} has neither edges nor columns that differ between nodes: give edges, or columns."
             )
         edge_index = nearest(x) if table.edge_index is None else table.edge_index
-        edges = Edges.build(edge_index, num_nodes=table.num_nodes, weight=table.weight)
+        edges = Edges.build(edge_index, num_nodes=table.num_nodes, weight=_relative(table.weight))
         return LabelledGraph(table.source, table.ids, x, edges, targets, table.edge_index is None)
 
     def followed_by(self, table: GraphTable, preprocessing: Preprocessing) -> "LabelledGraph":
@@ -87,3 +88,11 @@ def nearest(x: Tensor, *, k: int = NEIGHBOURS) -> Tensor:
     found = NearestNeighbors(n_neighbors=k).fit(values).kneighbors(return_distance=False)
     i = np.repeat(np.arange(n), k)
     return undirected(torch.from_numpy(np.stack((found.ravel().astype(np.int64), i))), num_nodes=n)
+
+
+def _relative(weight: Tensor | None) -> Tensor | None:
+    """Return weights divided by their median, so that their unit does not matter, cut off at a millionth and a million
+    of it; self-loops, which a model may add, have weights near 1."""
+    if weight is None or not len(weight):
+        return weight
+    return (weight.double() / weight.double().median()).clamp(SMALLEST_WEIGHT, LARGEST_WEIGHT).float()
