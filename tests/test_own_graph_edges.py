@@ -77,12 +77,25 @@ def test_the_largest_of_several_weights_counts_and_an_empty_weight_drops_the_row
     assert graph.counts["edges of weight zero removed"] == 1
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_weights_does_not_count(tmp_path: Path, unit: float) -> None:
+    files = two_groups()
+    for k, row in enumerate(files.edges):
+        row["weight"] = str(1 + k % 3)
+    given = from_files(tmp_path / "given", files)
+    for k, row in enumerate(files.edges):
+        row["weight"] = str(unit * (1 + k % 3))
+    rows = from_files(tmp_path / "scaled", files)
+    for node, row in rows.items():
+        assert float(row["p_cat"]) == pytest.approx(float(given[node]["p_cat"]), abs=1e-3)
+
+
 def test_negative_weights_are_refused_with_file_and_line(tmp_path: Path) -> None:
     files = two_groups()
     for row in files.edges:
         row["weight"] = "1"
     files.edges[2]["weight"] = "-1"
-    with pytest.raises(DataError, match=r"edges\.csv, line 4: the weight -1 is negative or infinite"):
+    with pytest.raises(DataError, match=r"edges\.csv, line 4: the weight -1 is negative or beyond"):
         from_files(tmp_path, files)
 
 

@@ -128,6 +128,17 @@ def test_several_labels_in_a_field_are_joined_by_semicolons(tmp_path: Path) -> N
     assert "probability" not in rows["n0"]
 
 
+def test_a_label_of_two_nodes_is_learned_and_one_of_none_is_refused_by_name(tmp_path: Path) -> None:
+    files = two_groups(60, labelled=50)
+    files.add("dog", lambda k: k % 2 if k < 50 else "")
+    files.add("rare", lambda k: int(k in (5, 7)) if k < 50 else "")
+    files.add("none", lambda k: 0 if k < 50 else "")
+    rows = predicted(fit(files.write(tmp_path), tables={"label": "dog,rare", "features": "f0,f1"}), tmp_path)
+    assert float(rows["n5"]["p_rare"]) > float(rows["n50"]["p_rare"])
+    with pytest.raises(ValueError, match="no training node has the label 'none'"):
+        fit(tmp_path, tables={"label": "dog,none"})
+
+
 def test_several_columns_of_zero_and_one_are_labels(tmp_path: Path) -> None:
     files = two_groups()
     files.add("dog", lambda k: k % 2 if k < 30 else "")
@@ -190,6 +201,15 @@ def test_labels_of_test_nodes_train_nothing(tmp_path: Path) -> None:
     honest: dict[str, Any] = predicted(fit(files.write(tmp_path / "a"), tables={"split": "set"}), tmp_path / "a")
     files.add("class", lambda k: files.truth[f"n{k}"] if k < 24 else "cat")
     assert predicted(fit(files.write(tmp_path / "b"), tables={"split": "set"}), tmp_path / "b") == honest
+
+
+def test_a_class_without_training_nodes_is_refused_by_name(tmp_path: Path) -> None:
+    files = two_groups()
+    files.truth["n39"] = "fish"
+    files.label(lambda k: k < 24 or k == 39)
+    _split(files, {range(24): "train", range(24, 40): "test"})
+    with pytest.raises(ValueError, match="no training node has the label 'fish'"):
+        fit(files.write(tmp_path), tables={"split": "set"})
 
 
 @pytest.mark.parametrize("balanced", [False, True])
