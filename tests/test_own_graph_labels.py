@@ -46,6 +46,13 @@ def test_two_labels_a_class_suffice(tmp_path: Path) -> None:
     assert right(from_files(tmp_path, files), files) >= 0.9
 
 
+def test_a_single_label_in_every_class_is_refused(tmp_path: Path) -> None:
+    files = two_groups()
+    files.label(lambda k: k < 2)
+    with pytest.raises(ValueError, match="every class has a single label: give at least one class two"):
+        fit(files.write(tmp_path))
+
+
 def test_a_class_of_15_nodes_is_predicted(tmp_path: Path) -> None:
     files = two_groups(60, labelled=50)
     for k in range(30):
