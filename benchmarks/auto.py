@@ -25,7 +25,7 @@ from beltrami.data import Split, load, make_split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.labelled_split import hold_out
 from beltrami.errors import SolverError
-from beltrami.predict import Conformal, expected_calibration_error, fit_temperature
+from beltrami.predict import Conformal, bin_surplus, expected_calibration_error, match_confidence
 from beltrami.predict.trained_models import new_model, prepare
 from beltrami.run import sparse_where_it_pays
 
@@ -103,7 +103,7 @@ def measure(name: str, count: int, protocol: str, device: str, together: int) ->
 def confidence(member: str, outputs: Tensor, y: Tensor, split: Split) -> dict[str, Any]:
     """Return how well the confidence of one prediction is calibrated on the test nodes of its split."""
     assert split.calibration is not None
-    temperature = fit_temperature(outputs[split.val], y[split.val], unknown_labels=UNKNOWN_LABELS)
+    temperature = match_confidence(outputs[split.val], y[split.val], unknown_labels=UNKNOWN_LABELS)
     raw, calibrated = outputs.softmax(1), (outputs / temperature).softmax(1)
     conformal = Conformal.fit(calibrated, y, calibration=split.calibration, kind="threshold")
     sets = conformal.sets(calibrated, coverage=COVERAGE, fill_empty=False)[split.test]
@@ -114,6 +114,9 @@ def confidence(member: str, outputs: Tensor, y: Tensor, split: Split) -> dict[st
         "temperature": temperature,
         "error_before": 100 * expected_calibration_error(raw[test], y[test]),
         "error_after": 100 * expected_calibration_error(calibrated[test], y[test]),
+        "bins_before": bin_surplus(raw[test], y[test]).tolist(),
+        "bins_after": bin_surplus(calibrated[test], y[test]).tolist(),
+        "test_nodes": int(test.sum()),
         "coverage": 100 * float(sets.gather(1, y[test][:, None]).double().mean()),
         "set_size": float(sets.sum(1).double().mean()),
         "calibration_labels": int(split.calibration.sum()),
@@ -132,9 +135,12 @@ def print_record(record: dict[str, Any]) -> None:
     for name in names:
         found = [row[name] for row in members if name in row]
         picked = sum(each["member"] == name for each in chosen)
-        print(
-            f"  {name:22s} val {mean([r['val'] for r in found]):.2f} test {mean([r['test'] for r in found]):.2f} chosen {picked}"
-        )
+        val, test = mean([each["val"] for each in found]), mean([each["test"] for each in found])
+        print(f"  {name:22s} val {val:.2f} test {test:.2f} chosen {picked}")
+    for when in ("before", "after"):
+        bins = torch.tensor([each[f"bins_{when}"] for each in chosen]).sum(0)
+        error = 100 * float(bins.abs().sum()) / sum(each["test_nodes"] for each in chosen)
+        print(f"  auto error_{when} of all splits together {error:.2f}")
     for key in ("test", "error_before", "error_after", "coverage", "set_size", "temperature"):
         print(f"  auto {key:14s} {mean([each[key] for each in chosen]):.2f}")
 

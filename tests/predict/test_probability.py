@@ -10,9 +10,11 @@ from torch.nn import functional as F
 
 from beltrami.predict.probability import (
     TEMPERATURES,
+    bin_surplus,
     brier,
     expected_calibration_error,
     fit_temperature,
+    match_confidence,
     negative_log_likelihood,
 )
 
@@ -153,3 +155,25 @@ def test_bins_and_unknown_labels_out_of_range_are_refused() -> None:
         expected_calibration_error(logits.softmax(1), y, bins=0)
     with pytest.raises(ValueError, match="unknown_labels"):
         fit_temperature(logits, y, unknown_labels=-1.0)
+
+
+def test_matched_confidence_is_the_accuracy() -> None:
+    logits = 3 * torch.randn(200, 4, generator=torch.Generator().manual_seed(0)).double()
+    y = torch.where(torch.arange(200) < 120, logits.argmax(1), (logits.argmax(1) + 1) % 4)
+    temperature = match_confidence(logits, y)
+    assert float((logits / temperature).softmax(1).amax(1).mean()) == pytest.approx(0.6, abs=1e-8)
+    with_unknown = match_confidence(logits, y, unknown_labels=10.0)
+    assert float((logits / with_unknown).softmax(1).amax(1).mean()) == pytest.approx((120 + 2.5) / 210, abs=1e-8)
+
+
+def test_matched_confidence_stays_within_the_range() -> None:
+    logits = torch.randn(50, 3, generator=torch.Generator().manual_seed(1))
+    assert match_confidence(logits, logits.argmax(1)) == TEMPERATURES[0]
+    assert match_confidence(logits, logits.argmin(1)) == TEMPERATURES[1]
+
+
+def test_bins_of_several_splits_add_up() -> None:
+    p = torch.rand(40, 3, generator=torch.Generator().manual_seed(2)).softmax(1)
+    y = torch.arange(40) % 3
+    parts = bin_surplus(p[:15], y[:15]) + bin_surplus(p[15:], y[15:])
+    assert float(parts.abs().sum() / 40) == pytest.approx(expected_calibration_error(p, y))

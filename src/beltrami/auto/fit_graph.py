@@ -17,7 +17,7 @@ from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets, read_targets
 from beltrami.predict.conformal import Conformal, ScoreKind
 from beltrami.predict.predictor import Calibration, Predictor, task_of
-from beltrami.predict.probability import fit_temperature
+from beltrami.predict.probability import fit_temperature, match_confidence
 from beltrami.predict.trained_models import fitting_threads
 from beltrami.result import versions
 from beltrami.run import sparse_where_it_pays
@@ -155,7 +155,8 @@ def _calibrate(
         return Calibration(1.0, centre, scale, residuals)
     validated = torch.cat([out[split.val] for out, split in zip(outputs, splits, strict=True)])
     truth = torch.cat([targets.y[split.val] for split in splits])
-    temperature = fit_temperature(validated, truth, unknown_labels=UNKNOWN_LABELS)
+    find = match_confidence if targets.kind == "classes" else fit_temperature
+    temperature = find(validated, truth, unknown_labels=UNKNOWN_LABELS)
     if aside is None:
         return Calibration(temperature)
     kind: ScoreKind = "threshold" if targets.kind == "classes" else "labels"

@@ -1,9 +1,11 @@
 """The selection behind `--recipe auto`: train the portfolio within a budget and keep the best member by validation."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from beltrami import train
@@ -16,11 +18,13 @@ from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.errors import SolverError
 from beltrami.model.linear_diffusion import ACCURATE
-from beltrami.predict.trained_models import Ensemble, new_model, prepare
+from beltrami.predict.trained_models import CHANNELS, Ensemble, new_model, prepare
 from beltrami.train import Fit, Task, ValidationScore
 
 LINEAR = "linear"
 LINEAR_SAYS = "a linear model of diffused features"
+STATES = 60  # states of all nodes that a training step of a long flow keeps, about
+MEMORY_SHARE = 0.5  # of the memory that a training may need
 LARGEST_SIMILARITY = 2**29  # entries of a feature matrix up to which nodes are compared by their features
 
 
@@ -73,7 +77,7 @@ def select(
         start = time.perf_counter()
         share = (end - start) / (len(members) - place)
         config = member.config(graph.name, exclusive=task.exclusive, seed=seed)
-        reason = _unfit(config, graph) or ("the budget is spent" if share <= 0 else "")
+        reason = _unfit(config, graph, device) or ("left out: the budget is spent" if share <= 0 else "")
         metric, note = None, reason
         if not reason:
             found = train_member(config, graph, y, splits, task=task, seconds=share, device=device)
@@ -131,16 +135,26 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
     return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
 
 
-def _unfit(config: RunConfig, graph: LabelledGraph) -> str:
+def _unfit(config: RunConfig, graph: LabelledGraph, device: str) -> str:
     """Return why a configuration is not tried on a graph; empty if it is."""
     stencil = config.stencil
     compares = getattr(stencil, "reweight", None), getattr(stencil, "add", None)
     if any(each is not None and each.kind != "none" for each in compares):
         if graph.x.shape[0] * graph.x.shape[1] > LARGEST_SIMILARITY:
-            return "too many features to compare nodes by them"
-        if graph.x.layout != graph.edges.j.layout and graph.x.shape[1] == graph.x.shape[0]:
-            return "no features to compare nodes by"
+            return "left out: too many features to compare nodes by them"
+        if graph.x.layout != torch.strided and graph.x.shape[1] == graph.x.shape[0]:
+            return "left out: no features to compare nodes by"
+    needed = STATES * CHANNELS * 4 * graph.num_nodes
+    if stencil.kind != "isolated" and needed > MEMORY_SHARE * free_memory(device):
+        return f"left out: training would need about {needed / 2**30:.0f} GiB of memory"
     return ""
+
+
+def free_memory(device: str) -> int:
+    """Return the bytes of free memory of a GPU, or of all memory of the machine."""
+    if device != "cpu":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -4,6 +4,8 @@ Targets ``y`` are classes (n,), integers from 0, with probabilities by the softm
 any number of them per node, with probabilities by the sigmoid of each.
 """
 
+import math
+
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
@@ -57,6 +59,31 @@ def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -
     return 1 / float(brentq(slope, low, high, xtol=1e-12))
 
 
+def match_confidence(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -> float:
+    r"""Return the temperature T within ``TEMPERATURES`` at which the mean confidence is the accuracy.
+
+    .. math:: \frac1n \sum_i \max_c \mathrm{softmax}(l_i / T)_c = \frac{r + u / C}{n + u}
+
+    r of n labels are predicted right, and u ``unknown_labels`` at random among C classes. The left side falls with T,
+    so that there is one solution, or an end of the range. Unlike in the likelihood, a few predictions that are sure and
+    wrong do not decide.
+    """
+    check_targets(logits, y, name="logits")
+    logits = logits.detach().double()
+    right = float((logits.argmax(1) == y).sum())
+    accuracy = (right + unknown_labels / logits.shape[1]) / (len(y) + unknown_labels)
+
+    def surplus(log_temperature: float) -> float:
+        return float((logits / math.exp(log_temperature)).softmax(1).amax(1).mean()) - accuracy
+
+    low, high = (math.log(t) for t in TEMPERATURES)
+    if surplus(low) <= 0:
+        return TEMPERATURES[0]
+    if surplus(high) >= 0:
+        return TEMPERATURES[1]
+    return math.exp(float(brentq(surplus, low, high, xtol=1e-10)))
+
+
 def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 15) -> float:
     r"""Return the expected calibration error of the most likely class, over ``bins`` of equal width.
 
@@ -65,6 +92,12 @@ def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 
     :math:`B_b` holds the nodes whose largest probability, the confidence, lies in :math:`(\frac{b-1}{bins},
     \frac{b}{bins}]`. Every label of ``y`` (n, labels) is one prediction, present or absent, whichever is likelier.
     """
+    return float(bin_surplus(probabilities, y, bins=bins).abs().sum() / y.numel())
+
+
+def bin_surplus(probabilities: Tensor, y: Tensor, *, bins: int = 15) -> Tensor:
+    """Return for each bin of :func:`expected_calibration_error` the number of right predictions less the sum of the
+    confidences, (bins,); sums over several splits give the error of all of them together."""
     check_targets(probabilities, y, name="probabilities")
     if bins < 1:
         raise ValueError(f"`bins` must be at least 1; got {bins}.")
@@ -74,7 +107,7 @@ def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 
     confidence, predicted = p.max(1)
     upper = torch.arange(1, bins, dtype=torch.float64, device=p.device) / bins
     surplus = (predicted == y).double() - confidence
-    return float(surplus.new_zeros(bins).index_add(0, torch.bucketize(confidence, upper), surplus).abs().sum() / len(p))
+    return surplus.new_zeros(bins).index_add(0, torch.bucketize(confidence, upper), surplus)
 
 
 def negative_log_likelihood(probabilities: Tensor, y: Tensor) -> float:
