@@ -2,9 +2,9 @@
 
 import csv
 import re
+import runpy
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,12 +39,8 @@ def test_a_tutorial_runs_and_its_predictions_are_as_good_as_it_says(
     assert 100 * sum(right) / len(right) >= int(least)
 
 
-def test_the_tables_are_those_that_the_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(FOLDER)
-    import make_data  # type: ignore[import-not-found]
-
-    make_data.main(tmp_path)
-    monkeypatch.delitem(sys.modules, "make_data")
+def test_the_tables_are_those_that_the_script_makes(tmp_path: Path) -> None:
+    runpy.run_path(str(FOLDER / "make_data.py"))["main"](tmp_path)
     made = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*.csv")}
     assert made == {path.relative_to(FOLDER / "data"): path.read_text() for path in FOLDER.rglob("*.csv")}
 
