@@ -1,4 +1,4 @@
-"""A graph of a million nodes and five million edges, from CSV files to predictions by the command line: time and memory.
+"""Take a graph of a million nodes and five million edges from CSV files to predictions; record time and memory.
 
 The nodes are in 20 communities; three of four edges stay within one. Of 16 noisy measurements per node, each community
 shifts one or two. One node in fifty has a label. The files are written to a temporary folder; the result, with the

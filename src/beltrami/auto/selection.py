@@ -25,6 +25,7 @@ LINEAR = "linear"
 LINEAR_SAYS = "a linear model of diffused features"
 STATES = 60  # states of all nodes that a training step of a long flow keeps, about
 MEMORY_SHARE = 0.5  # of the memory that a training may need
+PAIRS_PER_SECOND = 2e10  # features of pairs of nodes that one CPU core compares in a second, about
 LARGEST_SIMILARITY = 2**29  # entries of a feature matrix up to which nodes are compared by their features
 
 
@@ -77,7 +78,7 @@ def select(
         start = time.perf_counter()
         share = (end - start) / (len(members) - place)
         config = member.config(graph.name, exclusive=task.exclusive, seed=seed)
-        reason = _unfit(config, graph, device) or ("left out: the budget is spent" if share <= 0 else "")
+        reason = _unfit(config, graph, device, share)
         metric, note = None, reason
         if not reason:
             found = train_member(config, graph, y, splits, task=task, seconds=share, device=device)
@@ -135,13 +136,17 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
     return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
 
 
-def _unfit(config: RunConfig, graph: LabelledGraph, device: str) -> str:
-    """Return why a configuration is not tried on a graph; empty if it is."""
+def _unfit(config: RunConfig, graph: LabelledGraph, device: str, seconds: float) -> str:
+    """Return why a configuration is not tried on a graph within some seconds; empty if it is."""
+    if seconds <= 0:
+        return "left out: the budget is spent"
     stencil = config.stencil
     compares = getattr(stencil, "reweight", None), getattr(stencil, "add", None)
     if any(each is not None and each.kind != "none" for each in compares):
-        if graph.x.shape[0] * graph.x.shape[1] > LARGEST_SIMILARITY:
-            return "left out: too many features to compare nodes by them"
+        n, d = graph.x.shape
+        searches = compares[1] is not None and compares[1].kind != "none"
+        if n * d > LARGEST_SIMILARITY or (searches and device == "cpu" and n * n * d > seconds * PAIRS_PER_SECOND):
+            return "left out: comparing all nodes by their features would take too long"
         if graph.x.layout != torch.strided and graph.x.shape[1] == graph.x.shape[0]:
             return "left out: no features to compare nodes by"
     needed = STATES * CHANNELS * 4 * graph.num_nodes

@@ -9,8 +9,10 @@ import typer
 from typer import Argument, Option
 
 import beltrami
+from beltrami.cli import graph_options as own
 from beltrami.cli.file_commands import denoise, encode, rewire
-from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file, check_folder
+from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
+from beltrami.cli.option import Device, Settings, check_device, check_file, check_folder
 from beltrami.cli.study_tune import study, tune
 from beltrami.errors import DataError, SolverError
 
@@ -39,8 +41,23 @@ def options(version: Version = False) -> None:
 
 @app.command()
 def train(
-    dataset: Dataset = "digits",
-    recipe: Annotated[str, Option(help="Settings to start from: a recipe's name, or a file of `tune`.")] = "blend",
+    source: own.Source = None,
+    nodes: own.Nodes = None,
+    edges: own.EdgeTable = None,
+    label: own.Label = None,
+    id: own.Id = None,
+    features: own.Features = None,
+    weight: own.Weight = None,
+    split_column: own.SplitColumn = None,
+    task: own.TaskName = None,
+    balanced: own.Balanced = False,
+    check: own.Check = False,
+    recipe: Annotated[
+        str | None, Option(help="A recipe's name, or a file of `tune`; by default blend, for own graphs auto.")
+    ] = None,
+    budget: own.Budget = None,
+    fast: own.Fast = False,
+    calibration: own.Calibration = None,
     split: Annotated[str | None, Option(help="Split protocol: planetoid, digl or shchur; else the recipe's.")] = None,
     split_seed: Annotated[int | None, Option(help="Which split of the protocol; the seed's own by default.")] = None,
     seed: Annotated[int, Option(help="Seed of the weights, of dropout and of the split.")] = 0,
@@ -49,17 +66,23 @@ def train(
         list[Path] | None,
         Option(help="Log of every epoch: JSON lines, `*.jsonl`, or a folder of TensorBoard events; may be repeated."),
     ] = None,
-    out: Annotated[Path | None, Option(help="Folder for result.json, the weights and the configuration.")] = None,
+    out: Annotated[Path | None, Option(help="Folder for the result, the weights and the configuration.")] = None,
     device: Device = "cpu",
     compare: Annotated[bool, Option("--compare", help="Also run scikit-learn's LabelSpreading on the split.")] = False,
 ) -> None:
-    """Train a model on a dataset and report its accuracy.
+    """Train a model on a dataset, or on a graph of your own, and report its accuracy.
 
     Epoch and terminal time are chosen on the validation nodes; test labels are read once, at the end. The run
     writes `result.json`, `model.safetensors` and `config.json` into the folder of `--out`, by default
     `runs/DATASET-RECIPE-SEED`. A setting that the chosen kinds do not have is refused.
 
+    A graph of your own is a folder with tables of nodes and edges, or a file: csv, tsv, parquet, npz or graphml. Nodes
+    without a label are those to predict. The best of several models by validation, within `--budget`, is saved in
+    `runs/NAME`; `beltrami predict` writes its predictions, and `beltrami explain` says where one came from.
+
     Examples:
+    - `beltrami train my/ --label class --check` prints what was understood; without `--check` it trains.
+    - `beltrami train --nodes nodes.csv --edges edges.csv --label class --budget 5m`
     - `beltrami train` trains on handwritten digits, with nothing to download.
     - `beltrami train cora --split planetoid --seed 3`
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
@@ -78,6 +101,20 @@ def train(
     from beltrami.train import Callback
     from beltrami.train.callback import JSONLines, TensorBoard
 
+    options = own.GraphOptions(
+        nodes, edges, label, id, features, weight, split_column, task, balanced, check, budget, fast, calibration
+    )
+    if own.is_own_graph(source, nodes, edges):
+        datasets_only = {"--split": split, "--split-seed": split_seed, "--set": settings, "--log": log}
+        own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare})
+        train_graph(source, options, seed=seed, out=out, device=device)
+        return
+    dataset, recipe = source or "digits", recipe or "blend"
+    options.check_dataset(source, recipe)
+    if recipe == own.AUTO:
+        own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare})
+        train_auto(dataset, options, split=split, split_seed=split_seed, seed=seed, out=out, device=device)
+        return
     where = check_device(device)
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)
@@ -173,7 +210,7 @@ def bench(
         write_atomically(out, report.to_json().encode())
 
 
-for command in (encode, rewire, bench, study, denoise, tune):
+for command in (predict, explain, encode, rewire, bench, study, denoise, tune):
     app.command()(command)
 
 

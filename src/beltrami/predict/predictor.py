@@ -113,7 +113,8 @@ class Predictor:
         return self.ensemble.explain(self.graph, list(self.graph.ids).index(node), exclusive=self.exclusive)
 
     def save(self, folder: Path) -> None:
-        """Write the predictor into a folder; the file ``predictor.json`` comes last."""
+        """Write the predictor into a folder; ``predictor.json`` comes last, and until then the folder has none."""
+        (folder / "predictor.json").unlink(missing_ok=True)
         write_atomically(folder / "config.json", self.ensemble.config.to_json().encode())
         for k, model in enumerate(self.ensemble.models):
             save_weights(model, folder / f"model-{k}.safetensors")

@@ -1,0 +1,209 @@
+"""The commands for a user's own graph: the part of ``train`` that takes one, ``predict`` and ``explain``."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from beltrami.cli.graph_options import AUTO, GraphOptions, run_name
+from beltrami.cli.option import Device, check_device, check_file, check_folder
+
+if TYPE_CHECKING:
+    from beltrami.data.graph_table import GraphTable
+
+COVERAGE = 0.9
+NAMED = "named"  # the columns that the user named, in the record of a predictor
+
+Run = Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", metavar="RUN")]
+
+
+def train_graph(source: str | None, options: GraphOptions, *, seed: int, out: Path | None, device: str) -> None:
+    """Train on a graph of the user's own, or print what was understood of it."""
+    from beltrami.auto.fit_graph import check_targets, fit_graph
+    from beltrami.data.labelled_split import split_labels
+    from beltrami.data.target import read_targets
+    from beltrami.report.graph_report import TrialTable, print_fit, print_start
+
+    where, fitting = check_device(device), options.fitting(seed)
+    table = _read(source, options)
+    if options.check:
+        _check(table, options, fitting)
+        return
+    targets = read_targets(table.labels, kind=options.task)
+    check_targets(targets, balanced=options.balanced)
+    split_labels(targets.y, column=table.split, **_drawing(fitting))  # refuses before anything is made
+    folder = out or Path("runs") / run_name(source, options)
+    check_folder(folder)
+    print_start(table, targets)
+    with TrialTable(targets.kind, balanced=options.balanced, fast=options.fast) as trials:
+        predictor = fit_graph(
+            table, task=options.task, balanced=options.balanced, device=where, report=trials.add, **fitting
+        )
+    named = {"id": options.id, "weight": options.weight}
+    predictor = replace(predictor, record={**predictor.record, NAMED: named, "balanced": options.balanced})
+    predictor.save(folder)
+    print_fit(predictor, folder=folder)
+
+
+def train_auto(
+    name: str,
+    options: GraphOptions,
+    *,
+    split: str | None,
+    split_seed: int | None,
+    seed: int,
+    out: Path | None,
+    device: str,
+) -> None:
+    """Train the recipe auto on a named dataset."""
+    from beltrami.auto.fit_graph import fit_dataset
+    from beltrami.config import load_recipe
+    from beltrami.data import make_split
+    from beltrami.precompute import read_dataset
+    from beltrami.report.graph_report import TrialTable, print_fit
+    from beltrami.report.progress import display
+
+    where, fitting = check_device(device), options.fitting(seed)
+    config = load_recipe("blend", name, protocol=split, seed=seed, split_seed=split_seed)
+    folder = out or Path("runs") / f"{name}-{AUTO}-{seed}"
+    check_folder(folder)
+    with display() as shown:
+        dataset = read_dataset(name, component=config.data.component, progress=shown.update)
+    found = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
+    with TrialTable("classes", fast=options.fast) as trials:
+        predictor = fit_dataset(dataset, found, device=where, report=trials.add, **fitting)
+    predictor.save(folder)
+    print_fit(predictor, folder=folder)
+
+
+def predict(
+    folder: Run,
+    out: Annotated[Path, Option(help="The file to write: .csv, .tsv or .parquet.")],
+    source: Annotated[
+        str | None, Argument(help="Another graph: a folder or file; else that of the training.", metavar="SOURCE")
+    ] = None,
+    nodes: Annotated[Path | None, Option(help="Another graph: its table of nodes.")] = None,
+    edges: Annotated[Path | None, Option("--edges", help="Another graph: its table of edges.")] = None,
+    coverage: Annotated[float | None, Option(help="Share of sets that hold the true class; 0.9 by default.")] = None,
+    no_sets: Annotated[bool, Option("--no-sets", help="Write no prediction sets or intervals.")] = False,
+    device: Device = "cpu",
+) -> None:
+    """Write the predictions of a trained model: the ids, classes, probabilities and prediction sets of all nodes.
+
+    Without another graph, the predictions are those at the nodes of the training graph. Another graph needs the same
+    columns; its predictions have no sets, as nothing guarantees their coverage. A JSON file beside the table says what
+    the sets promise.
+
+    Examples:
+    - `beltrami predict runs/my --out predictions.csv`
+    - `beltrami predict runs/my --out predictions.parquet --coverage 0.95`
+    - `beltrami predict runs/my --nodes new-nodes.csv --edges new-edges.csv --out new.csv`
+    """
+    from beltrami.data.graph_reader import read_graph
+    from beltrami.predict.predictor import Predictor
+    from beltrami.predict.table_file import check_table_path
+    from beltrami.report.graph_report import print_predictions
+    from beltrami.report.progress import display
+
+    where = check_device(device)
+    _check_coverage(coverage, no_sets=no_sets)
+    check_table_path(out)
+    given = [Path(part) for part in (source, nodes, edges) if part is not None]
+    if source is not None and len(given) > 1:
+        raise ValueError(f"{source} is given beside `--nodes` or `--edges`: give one or the other.")
+    if any(out.resolve() == part.resolve() for part in given):
+        raise ValueError(f"`--out {out}` would replace a file of the graph: choose another name.")
+    predictor = Predictor.load(folder)
+    table = None
+    if given:
+        named = predictor.record.get(NAMED, {})
+        joined = edges is not None or (source is not None and Path(source).expanduser().is_dir())
+        columns = {
+            "id": named.get("id") if nodes is not None or source is not None else None,
+            "weight": named.get("weight") if joined else None,
+        }
+        with display("reading"):
+            table = read_graph(source, nodes=nodes, edges=edges, label=(), **columns)
+    elif coverage is not None and predictor.calibration.conformal is None:
+        raise ValueError(
+            f"`--coverage {coverage:g}` needs labels that were set aside for calibration, and {folder} has none: train "
+            "with more labels, or leave it out."
+        )
+    check_file(out)
+    asked = None if no_sets else COVERAGE if coverage is None else coverage
+    with display("predicting"):
+        found = predictor.predict(table, coverage=asked, device=where)
+        found.write(out)
+    print_predictions(found, path=out)
+
+
+def explain(
+    folder: Run,
+    node: Annotated[str, Argument(help="The id of the node.", metavar="NODE")],
+    top: Annotated[int, Option(help="How many nodes and edges to list.")] = 10,
+) -> None:
+    """Print from which nodes, and along which edges, the prediction at a node came.
+
+    The shares of all nodes, a constant and a remainder sum to the margin of the predicted class over the next one.
+
+    Example: `beltrami explain runs/my NODE --top 5`
+    """
+    from beltrami.data.labelled_split import labelled
+    from beltrami.predict.predictor import Predictor
+    from beltrami.report.explanation import print_explanation
+
+    if top < 1:
+        raise ValueError(f"`--top` must be at least 1; got {top}.")
+    predictor = Predictor.load(folder)
+    targets = predictor.targets
+    y = {"classes": targets.y, "labels": targets.y > 0, "numbers": targets.y.reshape(len(targets.y), -1)[:, 0]}
+    shown = {"y": y[targets.kind], "labelled": labelled(targets.y)}
+    print_explanation(predictor.explain(node), predictor.graph.ids, targets.names, **shown, count=top)
+    if targets.kind == "numbers":
+        typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
+
+
+def _read(source: str | None, options: GraphOptions) -> "GraphTable":
+    from beltrami.data.graph_reader import read_graph
+    from beltrami.report.progress import display
+
+    with display("reading"):
+        return read_graph(
+            source,
+            nodes=options.nodes,
+            edges=options.edges,
+            label=options.label,
+            id=options.id,
+            features=options.features,
+            weight=options.weight,
+            split=options.split_column,
+        )
+
+
+def _check(table: "GraphTable", options: GraphOptions, fitting: Mapping[str, Any]) -> None:
+    """Print what was understood of a graph, and refuse labels that training would refuse."""
+    from beltrami.auto.estimate import estimate_cost
+    from beltrami.auto.fit_graph import check_targets
+    from beltrami.data.graph_summary import summarise
+    from beltrami.report.graph_check import print_check
+
+    summary = summarise(table, task=options.task, **_drawing(fitting))
+    if summary.targets is not None:
+        check_targets(summary.targets, balanced=options.balanced)
+    limits = {name: value for name, value in fitting.items() if name in ("budget", "fast")}
+    print_check(summary, estimate_cost(summary.graph, summary.splits, **limits))
+
+
+def _drawing(fitting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by which the split is drawn."""
+    return {name: value for name, value in fitting.items() if name in ("calibration", "seed")}
+
+
+def _check_coverage(coverage: float | None, *, no_sets: bool) -> None:
+    if coverage is not None and no_sets:
+        raise ValueError("`--coverage` is for prediction sets, and `--no-sets` leaves them out: give one of them.")
+    if coverage is not None and not 0 < coverage < 1:
+        raise ValueError(f"`--coverage` must lie between 0 and 1, both excluded; got {coverage:g}.")
