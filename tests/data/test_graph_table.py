@@ -67,7 +67,7 @@ def test_no_edges_at_all_are_an_empty_graph() -> None:
 
 @pytest.mark.parametrize("weight", [-1.0, float("inf")])
 def test_negative_and_infinite_weights_are_refused_with_their_line(weight: float) -> None:
-    with pytest.raises(DataError, match=r"e\.csv, line 3: the weight -?(1|inf) is negative or infinite"):
+    with pytest.raises(DataError, match=r"e\.csv, line 3: the weight -?(1|inf) is negative or beyond"):
         clean([(0, 1), (1, 2)], [1, weight])
 
 

@@ -12,7 +12,7 @@ from beltrami.auto.selection import Attempt, Selection, linear_selection, select
 from beltrami.data import Dataset, Split
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_graph import LabelledGraph
-from beltrami.data.labelled_split import CALIBRATION, hold_out, labelled, split_labels
+from beltrami.data.labelled_split import CALIBRATION, check_training, hold_out, labelled, split_labels
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets, read_targets
 from beltrami.predict.conformal import Conformal, ScoreKind
@@ -58,6 +58,8 @@ def fit_graph(
     preprocessing = Preprocessing.learn(table.columns, table.x, ids=table.ids)
     graph = LabelledGraph.of_table(table, preprocessing, targets)
     splits = split_labels(targets.y, seed=seed, calibration=calibration, column=table.split)
+    if targets.kind != "numbers":
+        check_training(targets.names, targets.y, splits)
     options: dict[str, Any] = {"budget": budget, "fast": fast, "balanced": balanced, "seed": seed, "device": device}
     return fit_labelled(graph, splits, preprocessing, **options, report=report)
 

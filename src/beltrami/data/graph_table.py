@@ -17,6 +17,8 @@ from beltrami.errors import DataError
 DROPS_LISTED = 100
 """Dropped rows listed for each reason; further ones are counted."""
 
+EXTREME = 1e-30  # smallest weight of an edge, and the inverse of the largest
+
 
 @dataclass(frozen=True)
 class Dropped:
@@ -138,7 +140,7 @@ def clean_edges(
 
 
 def checked_weights(weight: Column, rows: DataTable) -> NDArray[np.float64]:
-    """Return the weights (rows,), NaN where missing; refuse the first that is negative, infinite or no number."""
+    """Return the weights (rows,), NaN where missing; refuse the first that is negative, extreme or no number."""
     if isinstance(weight, Words):
         numbers = as_numbers(weight)
         if numbers is None:
@@ -149,11 +151,12 @@ def checked_weights(weight: Column, rows: DataTable) -> NDArray[np.float64]:
                 "the field to leave the edge out."
             )
         weight = numbers
-    wrong = np.flatnonzero((weight.values < 0) | np.isinf(weight.values))
+    size = np.abs(weight.values)
+    wrong = np.flatnonzero((weight.values < 0) | (size > 1 / EXTREME) | ((size < EXTREME) & (size > 0)))
     if len(wrong):
         raise DataError(
-            f"{rows.where(int(wrong[0]))}: the weight {weight.values[wrong[0]]:g} is negative or infinite: weights "
-            "measure similarity and must be positive; 0 removes the edge."
+            f"{rows.where(int(wrong[0]))}: the weight {weight.values[wrong[0]]:g} is negative or beyond "
+            f"{EXTREME:g} to {1 / EXTREME:g}: weights measure similarity and must be positive; 0 removes the edge."
         )
     return weight.values
 

@@ -15,6 +15,7 @@ from beltrami.graph import Edges
 from beltrami.graph.sparse_matrix import to_scipy
 
 NEIGHBOURS = 10  # of each node of a table without edges
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-6, 1e6  # of an edge, relative to the median
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class LabelledGraph:
     """A graph with features and, at some nodes, targets.
 
     ``ids`` are the user's names of the nodes; ``x`` the features (n, d), float32, dense or sparse; ``targets``
-    None for a graph that is only predicted on.
+    None for a graph that is only predicted on; ``by_features`` says that the edges are those of :func:`nearest`.
     """
 
     name: str
@@ -30,6 +31,7 @@ class LabelledGraph:
     x: Tensor
     edges: Edges
     targets: Targets | None = None
+    by_features: bool = False
 
     @property
     def num_nodes(self) -> int:
@@ -39,9 +41,29 @@ class LabelledGraph:
     def of_table(table: GraphTable, preprocessing: Preprocessing, targets: Targets | None = None) -> "LabelledGraph":
         """Return the graph of a table; without edges, each node is joined to its nearest ones by :func:`nearest`."""
         x = preprocessing(table.columns, table.x, ids=table.ids)
+        if table.edge_index is None and preprocessing.nodes:
+            raise ValueError(
+                f"{table.source} has neither edges nor columns that differ between nodes: give edges, or columns."
+            )
         edge_index = nearest(x) if table.edge_index is None else table.edge_index
-        edges = Edges.build(edge_index, num_nodes=table.num_nodes, weight=table.weight)
-        return LabelledGraph(table.source, table.ids, x, edges, targets)
+        edges = Edges.build(edge_index, num_nodes=table.num_nodes, weight=_relative(table.weight))
+        return LabelledGraph(table.source, table.ids, x, edges, targets, table.edge_index is None)
+
+    def followed_by(self, table: GraphTable, preprocessing: Preprocessing) -> "LabelledGraph":
+        """Return the graph of another table, for the models that were trained on this graph; its nodes come first.
+
+        A table without edges is joined to the rows of this graph whose ids it lacks, each row to its nearest ones: a
+        few new rows alone would be neighbours however far they are. This graph must then be one without given edges.
+        """
+        if table.edge_index is not None:
+            return LabelledGraph.of_table(table, preprocessing)
+        if not self.by_features:
+            raise ValueError(f"{table.source} has no edges, and the model was trained with edges: give `--edges`.")
+        new = set(table.ids)
+        kept = [node for node, name in enumerate(self.ids) if name not in new]
+        x = torch.cat((preprocessing(table.columns, table.x), self.x.index_select(0, torch.tensor(kept).long())))
+        ids = [*table.ids, *(self.ids[node] for node in kept)]
+        return LabelledGraph(table.source, ids, x, Edges.build(nearest(x), num_nodes=len(ids)), by_features=True)
 
     @staticmethod
     def of_dataset(dataset: Dataset) -> "tuple[LabelledGraph, Preprocessing]":
@@ -66,3 +88,11 @@ def nearest(x: Tensor, *, k: int = NEIGHBOURS) -> Tensor:
     found = NearestNeighbors(n_neighbors=k).fit(values).kneighbors(return_distance=False)
     i = np.repeat(np.arange(n), k)
     return undirected(torch.from_numpy(np.stack((found.ravel().astype(np.int64), i))), num_nodes=n)
+
+
+def _relative(weight: Tensor | None) -> Tensor | None:
+    """Return weights divided by their median, so that their unit does not matter, cut off at a millionth and a million
+    of it; self-loops, which a model may add, have weights near 1."""
+    if weight is None or not len(weight):
+        return weight
+    return (weight.double() / weight.double().median()).clamp(SMALLEST_WEIGHT, LARGEST_WEIGHT).float()

@@ -1,6 +1,6 @@
 """Splits of a user's labels into nodes for training, validation and calibration, drawn or named by a column."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,13 +55,13 @@ def split_labels(
        0 sets none aside: then there are no prediction sets.
     3. Validation nodes: with at least ten labels per class on average, a quarter of each class of the rest, at least
        one. With fewer, five folds, stratified by class: each fold validates once. A class with a single label always
-       trains. Numbers, and nodes with several labels, are drawn without strata.
+       trains. Of a node with several labels the rarest counts as its class; numbers are drawn without strata.
     """
     if not 0 <= calibration < 1:
         raise ValueError(f"the share of calibration nodes must be at least 0 and below 1; got {calibration}.")
     known, random = labelled(y).numpy(), np.random.RandomState(seed)
     named = _named_sets(column, known)
-    strata = y.numpy() if not y.is_floating_point() else np.zeros(len(y), dtype=np.int64)
+    strata = _strata(y, known)
     rest, test = named.get("train", known), named.get("test", np.zeros_like(known))
     if int(rest.sum()) < 2:
         raise ValueError(f"{int(rest.sum())} nodes have labels to train on: give at least two a class.")
@@ -71,6 +71,16 @@ def split_labels(
         rest = rest & ~aside
     folds = [named["val"]] if "val" in named else _draw_validation(strata, rest, random)
     return tuple(_split(rest & ~fold, fold, test, aside, seed) for fold in folds)
+
+
+def check_training(names: Sequence[str], y: Tensor, splits: Sequence[Split]) -> None:
+    """Refuse splits in which a class (n,), or a label (n, labels), has no training node."""
+    for split in splits:
+        known = y[split.train]
+        found = torch.bincount(known, minlength=len(names)) if known.dim() == 1 else (known > 0).sum(0)
+        missing = [name for name, count in zip(names, found.tolist(), strict=True) if not count]
+        if missing:
+            raise ValueError(f"no training node has the label {missing[0]!r}: give it some, or leave the label out.")
 
 
 def hold_out(split: Split, *, share: float = CALIBRATION) -> Split:
@@ -98,6 +108,18 @@ def _named_sets(column: Words | None, known: Mask) -> dict[str, Mask]:
             "write train, val, calibration or test for labelled nodes."
         )
     return found
+
+
+def _strata(y: Tensor, known: Mask) -> Nodes:
+    """Return the class of each node; of several labels the rarest, and zero for all numbers."""
+    values: Nodes = y.numpy()
+    if not y.is_floating_point():
+        return values
+    if y.dim() == 1 or not bool(np.isin(values[known], (0, 1)).all()):
+        return np.zeros(len(values), dtype=np.int64)
+    count = (values[known] > 0).sum(0)
+    rarity = np.where(values > 0, count, len(values) + 1)
+    return np.where((values > 0).any(1), rarity.argmin(1), len(count))
 
 
 def _draw_calibration(strata: Nodes, rest: Mask, share: float, random: np.random.RandomState) -> Mask:

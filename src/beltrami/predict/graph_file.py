@@ -19,9 +19,8 @@ from beltrami.graph import Edges
 def save_graph(path: Path, graph: LabelledGraph, splits: tuple[Split, ...]) -> None:
     """Write a graph and its splits, the whole file or nothing."""
     assert graph.targets is not None
-    text = json.dumps(
-        {"name": graph.name, "ids": list(graph.ids), "protocol": splits[0].protocol, "seed": splits[0].seed}
-    )
+    facts = {"name": graph.name, "ids": list(graph.ids), "by_features": graph.by_features}
+    text = json.dumps({**facts, "protocol": splits[0].protocol, "seed": splits[0].seed})
     tensors = {
         "text": torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8),
         "edge_index": torch.stack((graph.edges.j, graph.edges.i)),
@@ -52,7 +51,7 @@ def load_graph(path: Path, *, names: tuple[str, ...], kind: TargetKind) -> tuple
             Split(**{name: mask[k] for name, mask in masks.items()}, protocol=text["protocol"], seed=text["seed"])
             for k in range(len(masks["train"]))
         )
-        graph = LabelledGraph(text["name"], ids, x, edges, Targets(kind, names, tensors["y"]))
+        graph = LabelledGraph(text["name"], ids, x, edges, Targets(kind, names, tensors["y"]), text["by_features"])
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise DataError(f"the graph in {path} cannot be read ({error}): train again.") from None
     return graph, splits

@@ -75,16 +75,18 @@ class Predictor:
         """Return predictions at all nodes of the training graph, or of another graph with the same columns.
 
         ``coverage``: of the sets or intervals; None for none. Another graph gets none, as nothing guarantees them.
+        See :meth:`~beltrami.data.labelled_graph.LabelledGraph.followed_by` for a table without edges.
         """
-        graph = self.graph if table is None else LabelledGraph.of_table(table, self.preprocessing)
-        outputs = self.ensemble.outputs(graph, device=device).mean(0)
+        graph = self.graph if table is None else self.graph.followed_by(table, self.preprocessing)
+        shown = slice(None if table is None else table.num_nodes)
+        outputs = self.ensemble.outputs(graph, device=device).mean(0)[shown]
         conformal = self.calibration.conformal if table is None and coverage is not None else None
         notes = [] if table is None else [NEW_GRAPH]
         if coverage is not None and table is None and conformal is None:
             notes.append(NO_CALIBRATION)
         guarantee = None if conformal is None or coverage is None else conformal.guarantee(coverage)
         shared: dict[str, Any] = {
-            "ids": graph.ids,
+            "ids": graph.ids[shown],
             "reached": self._reached(graph),
             "guarantee": guarantee,
             "notes": notes,
@@ -173,10 +175,14 @@ class Predictor:
         return NumberPredictions(**shared, values=values[:, 0], interval=interval)
 
     def _reached(self, graph: LabelledGraph) -> Tensor | None:
-        """Return which nodes a label reaches; None where features speak for every node, or for a new graph."""
-        if graph is not self.graph or not self.preprocessing.nodes:
+        """Return which nodes a label reaches; None where features speak for every node."""
+        if not self.preprocessing.nodes:
             return None
-        return label_reaches(graph.edges, labelled(self.targets.y))
+        has = labelled(self.targets.y)
+        if graph is not self.graph:
+            known = {self.graph.ids[node] for node in has.nonzero()[:, 0].tolist()}
+            has = torch.tensor([name in known for name in graph.ids])
+        return label_reaches(graph.edges, has)
 
     def _task(self) -> Task:
         return task_of(self.targets)

@@ -67,9 +67,12 @@ def new_model(config: RunConfig, graph: LabelledGraph, *, outputs: int) -> Class
 @contextmanager
 def fitting_threads(graph: LabelledGraph) -> Iterator[None]:
     """Run a block on one CPU thread if the graph is small: several would wait for each other longer than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if graph.num_nodes * CHANNELS <= SMALL else before)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    before, small = torch.get_num_threads(), graph.num_nodes * CHANNELS <= SMALL
+    torch.set_num_threads(1 if small else before)
     try:
-        yield
+        with threadpool_limits(1 if small else None):  # of NumPy and scikit-learn, which comes with threadpoolctl
+            yield
     finally:
         torch.set_num_threads(before)

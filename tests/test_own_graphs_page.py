@@ -1,0 +1,46 @@
+"""docs/own-graphs.md: its rules have tests, its code runs, and its numbers are those of the library."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from beltrami.auto.portfolio import MEMBERS
+from beltrami.auto.selection import LINEAR
+from beltrami.predict.conformal import coverage_interval
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "own-graphs.md").read_text()
+
+
+def test_every_rule_names_its_test_and_every_test_has_a_rule() -> None:
+    files = sorted((ROOT / "tests").glob("test_own_graph_*.py"))
+    tests = {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), flags=re.MULTILINE)}
+    named = {*re.findall(r"`(test_\w+)` \|", PAGE)}
+    assert named <= tests
+    assert {name for name in tests - named if not name.startswith("test_the_portfolio_")} == set()
+
+
+def test_the_table_of_members_has_those_of_the_portfolio() -> None:
+    table = PAGE[PAGE.index("| member |") : PAGE.index("Three baselines")]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, flags=re.MULTILINE) == [LINEAR, *MEMBERS]
+
+
+def test_the_intervals_of_the_coverage_are_those_of_the_library() -> None:
+    rows = re.findall(r"^\| (\d+) \| ([\d.]+)% and ([\d.]+)% \|", PAGE, flags=re.MULTILINE)
+    assert len(rows) == 6
+    for labels, *ends in rows:
+        assert [f"{100 * end:.1f}" for end in coverage_interval(int(labels), 0.9)] == ends
+
+
+@pytest.mark.slow
+def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    shutil.copy(ROOT / "docs" / "tutorials" / "data" / "wine.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        exec(code, names)
+    assert (tmp_path / "new.csv").is_file()
