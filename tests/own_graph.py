@@ -66,18 +66,27 @@ def fit(source: Any = None, *, tables: dict[str, Any] | None = None, **options: 
 
 
 def predicted(
-    predictor: Predictor, folder: Path, table: Any = None, *, coverage: float | None = None
+    predictor: Predictor,
+    folder: Path,
+    table: Any = None,
+    *,
+    coverage: float | None = None,
+    from_features: bool = False,
 ) -> dict[str, Row]:
     """Save the predictor, load it, predict, and return the rows of predictions.csv by id."""
     predictor.save(folder / "run")
-    Predictor.load(folder / "run").predict(table, coverage=coverage).write(folder / "predictions.csv")
+    found = Predictor.load(folder / "run").predict(table, coverage=coverage, from_features=from_features)
+    found.write(folder / "predictions.csv")
     with (folder / "predictions.csv").open(newline="") as file:
         return {row["id"]: row for row in csv.DictReader(file)}
 
 
-def from_files(folder: Path, files: Files | None = None, **options: Any) -> dict[str, Row]:
+def from_files(
+    folder: Path, files: Files | None = None, *, from_features: bool = False, **options: Any
+) -> dict[str, Row]:
     """Return the rows of predictions.csv by id, for files that are written first, or for those in the folder."""
-    return predicted(fit(folder if files is None else files.write(folder), **options), folder)
+    predictor = fit(folder if files is None else files.write(folder), **options)
+    return predicted(predictor, folder, from_features=from_features)
 
 
 def right(rows: dict[str, Row], files: Files) -> float:

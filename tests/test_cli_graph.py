@@ -148,7 +148,7 @@ def test_files_become_predictions_and_an_explanation(beltrami: Beltrami, files: 
     assert (predicted.code, predicted.err) == (0, "")
     rows = rows_of(tmp_path / "predictions.csv")
     assert [row["id"] for row in rows] == [f"n{node}" for node in range(NODES)]
-    assert rows[0].keys() == {"id", "prediction", "probability", "p_[odd]", "p_even", "set", "set_size"}
+    assert rows[0].keys() == {"id", "prediction", "probability", "p_[odd]", "p_even", "set", "set_size", "reached"}
     counts = {name: sum(row["prediction"] == name for row in rows) for name in ("[odd]", "even")}
     for name, count in counts.items():
         assert re.search(rf"^  {re.escape(name)} +{count}$", predicted.out, flags=re.MULTILINE), predicted.out
@@ -189,7 +189,7 @@ def test_numbers_are_reported_in_the_units_of_the_labels(beltrami: Beltrami, fil
     assert float(later[1]) == pytest.approx(scale * float(first[1]), rel=1e-2)
     predicted = beltrami("predict", "here", "--out", "p.tsv", "--no-sets")
     assert re.match(r"60 numbers from \S+ to \S+, median", predicted.out)
-    assert rows_of(Path("p.tsv"), delimiter="\t")[0].keys() == {"id", "prediction"}
+    assert rows_of(Path("p.tsv"), delimiter="\t")[0].keys() == {"id", "prediction", "reached"}
     assert "in standard deviations of the labels" in beltrami("explain", "here", "n1").out
 
 
@@ -219,10 +219,10 @@ def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path:
     tables = ("--nodes", "people.csv", "--edges", "calls.csv")
     named = ("--label", "group", "--id", "person", "--features", "age", "--weight", "minutes")
     assert beltrami("train", *tables, *named, "--fast").code == 0
-    for given in (tables, tables[:2]):
-        outcome = beltrami("predict", "runs/people", *given, "--out", "p.csv")
-        assert (outcome.code, outcome.err) == (0, "")
-        assert rows_of(tmp_path / "p.csv")[3]["id"] == "p3"
+    outcome = beltrami("predict", "runs/people", *tables, "--out", "p.csv")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert rows_of(tmp_path / "p.csv")[3]["id"] == "p3"
+    check_refused(beltrami("predict", "runs/people", *tables[:2], "--out", "p.csv"), r"people.csv has no edges")
     check_refused(beltrami("predict", "runs/people", *tables[2:], "--out", "p.csv"), r"column 'age'")
 
 
@@ -265,7 +265,7 @@ def test_sources_and_options_that_do_not_fit_are_refused(beltrami: Beltrami, arg
         (["--calibration", "1"], r"`--calibration` takes a share from 0 to below 1; got 1"),
         (["--seed", "-1"], r"`seed` must be from 0"),
         (["--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
-        ([], r"no label column was found: name it with `--label`"),
+        ([], r"no label column was found: name a column of the table of nodes with `--label`"),
         (["--label", "kin"], r"unknown column 'kin': did you mean 'kind'\?"),
         (["--label", "kind", "--id", "nam"], r"unknown column 'nam': did you mean 'name'\?"),
         (["--label", "kind", "--features", "hight"], r"unknown column 'hight': did you mean 'height'\?"),

@@ -64,7 +64,7 @@ def test_words_and_booleans_are_features_of_zero_and_one(tmp_path: Path, words: 
     files = two_groups(columns=0)
     files.add("word", lambda k: words[k % 2])
     files.edges = files.edges[:1]
-    assert right(from_files(tmp_path, files), files) == 1
+    assert right(from_files(tmp_path, files, from_features=True), files) == 1
 
 
 def test_columns_of_names_and_texts_are_left_out(tmp_path: Path) -> None:

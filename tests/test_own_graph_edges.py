@@ -45,11 +45,12 @@ def test_edges_to_unknown_ids_are_dropped_and_reported_with_file_and_line(tmp_pa
     assert read_graph(tmp_path / "unknown").drops == [Dropped("edges.csv", 3, "'nobody' is no node")]
 
 
-def test_isolated_nodes_are_kept_and_predicted_from_their_columns(tmp_path: Path) -> None:
+def test_isolated_nodes_are_kept_and_predicted_from_their_columns_on_demand(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = [row for row in files.edges if "n39" not in row.values()]
     files.nodes[39] |= {"f0": "2", "f1": "2"}
-    assert from_files(tmp_path, files)["n39"]["prediction"] == "dog"
+    assert from_files(tmp_path / "a", files)["n39"]["prediction"] == NO_LABEL
+    assert from_files(tmp_path / "b", files, from_features=True)["n39"]["prediction"] == "dog"
 
 
 def test_weights_count(tmp_path: Path) -> None:
@@ -107,11 +108,13 @@ def test_all_components_are_kept(tmp_path: Path) -> None:
     assert right(rows, files) == 1
 
 
-def test_a_component_without_labels_is_predicted_from_its_columns(tmp_path: Path) -> None:
+def test_a_component_without_labels_is_said_to_have_none_or_predicted_from_its_columns(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = [row for row in files.edges if not {"n36", "n38"} & {*row.values()}]
     files.edges.append({"source": "n36", "target": "n38"})
-    rows = from_files(tmp_path, files)
+    rows = from_files(tmp_path / "a", files)
+    assert rows["n36"]["prediction"] == rows["n38"]["prediction"] == NO_LABEL
+    rows = from_files(tmp_path / "b", files, from_features=True)
     assert rows["n36"]["prediction"] == rows["n38"]["prediction"] == "cat"
     assert "reached" not in rows["n36"]
 

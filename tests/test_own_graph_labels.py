@@ -161,7 +161,7 @@ def test_numbers_as_labels_are_regressed(tmp_path: Path) -> None:
     value = {f"n{k}": 1000 + 50 * float(row["f0"]) for k, row in enumerate(files.nodes)}
     files.add("class", lambda k: f"{value[f'n{k}']:.2f}" if k < 100 else "")
     files.edges = [row for row in files.edges if row["source"] == "n0"]
-    rows = predicted(fit(files.write(tmp_path)), tmp_path, coverage=0.9)
+    rows = predicted(fit(files.write(tmp_path)), tmp_path, coverage=0.9, from_features=True)
     error = [float(rows[node]["prediction"]) - truth for node, truth in value.items()]
     assert np.std(error) < 0.3 * np.std(list(value.values()))
     inside = [float(rows[node]["lower"]) <= truth <= float(rows[node]["upper"]) for node, truth in value.items()]
@@ -227,6 +227,6 @@ def test_balanced_classes_count_the_same(tmp_path: Path, balanced: bool) -> None
     files.add("f1", lambda k: (k * 5 % 13) / 2)
     files.edges = files.edges[:1]
     files.label(lambda k: k % 2 == 0 or k < 12)
-    rows = from_files(tmp_path, files, balanced=balanced)
+    rows = from_files(tmp_path, files, balanced=balanced, from_features=True)
     dogs = sum(row["prediction"] == "dog" for row in rows.values())
     assert dogs > 10 if balanced else dogs <= 10

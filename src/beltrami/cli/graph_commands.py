@@ -89,6 +89,10 @@ def predict(
     edges: Annotated[Path | None, Option("--edges", help="Another graph: its table of edges.")] = None,
     coverage: Annotated[float | None, Option(help="Share of sets that hold the true class; 0.9 by default.")] = None,
     no_sets: Annotated[bool, Option("--no-sets", help="Write no prediction sets or intervals.")] = False,
+    smoothing: Annotated[float, Option(help="Share of the neighbours in the scores of the sets, from 0 to 1.")] = 0.0,
+    from_features: Annotated[
+        bool, Option("--from-features", help="Predict by features where no label is in the connected component.")
+    ] = False,
     device: Device = "cpu",
 ) -> None:
     """Write the predictions of a trained model: the ids, classes, probabilities and prediction sets of all nodes.
@@ -110,6 +114,8 @@ def predict(
 
     where = check_device(device)
     _check_coverage(coverage, no_sets=no_sets)
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"`--smoothing` takes a share from 0 to 1; got {smoothing:g}.")
     check_table_path(out)
     given = [Path(part) for part in (source, nodes, edges) if part is not None]
     if source is not None and len(given) > 1:
@@ -135,7 +141,7 @@ def predict(
     check_file(out)
     asked = None if no_sets else COVERAGE if coverage is None else coverage
     with display("predicting"):
-        found = predictor.predict(table, coverage=asked, device=where)
+        found = predictor.predict(table, coverage=asked, smoothing=smoothing, from_features=from_features, device=where)
         found.write(out)
     print_predictions(found, path=out)
 

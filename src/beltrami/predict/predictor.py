@@ -70,35 +70,42 @@ class Predictor:
         return self.targets.kind == "classes"
 
     def predict(
-        self, table: GraphTable | None = None, *, coverage: float | None = 0.9, device: str = "cpu"
+        self,
+        table: GraphTable | None = None,
+        *,
+        coverage: float | None = 0.9,
+        smoothing: float = 0.0,
+        from_features: bool = False,
+        device: str = "cpu",
     ) -> Predictions:
         """Return predictions at all nodes of the training graph, or of another graph with the same columns.
 
-        ``coverage``: of the sets or intervals; None for none. Another graph gets none, as nothing guarantees them.
-        See :meth:`~beltrami.data.labelled_graph.LabelledGraph.followed_by` for a table without edges.
+        Args:
+            table: another graph; see :meth:`~beltrami.data.labelled_graph.LabelledGraph.followed_by` for a table
+                without edges. It gets no sets, as nothing guarantees them.
+            coverage: of the sets or intervals; None for none.
+            smoothing: share of the neighbours' scores in the scores behind the sets of classes.
+            from_features: predict also at nodes in whose connected component there is no label, by their features.
         """
         graph = self.graph if table is None else self.graph.followed_by(table, self.preprocessing)
         shown = slice(None if table is None else table.num_nodes)
         outputs = self.ensemble.outputs(graph, device=device).mean(0)[shown]
+        shared: dict[str, Any] = {"ids": graph.ids[shown]}
+        shared["reached"] = self._reached(graph, from_features)
         conformal = self.calibration.conformal if table is None and coverage is not None else None
         notes = [] if table is None else [NEW_GRAPH]
         if coverage is not None and table is None and conformal is None:
             notes.append(NO_CALIBRATION)
-        guarantee = None if conformal is None or coverage is None else conformal.guarantee(coverage)
-        shared: dict[str, Any] = {
-            "ids": graph.ids[shown],
-            "reached": self._reached(graph),
-            "guarantee": guarantee,
-            "notes": notes,
-        }
         if self.targets.kind == "numbers":
-            return self._numbers(outputs, conformal, coverage, shared)
-        probabilities = self._task().probabilities(outputs / self.calibration.temperature)
-        sets = None
+            return self._numbers(outputs, conformal, coverage, shared | {"notes": notes})
+        probabilities, sets = self._task().probabilities(outputs / self.calibration.temperature), None
         if conformal is not None and coverage is not None:
+            conformal = self._smoothed(conformal, probabilities, smoothing)
             sets = conformal.sets(probabilities, coverage=coverage, edges=graph.edges)
+            shared["guarantee"] = conformal.guarantee(coverage)
         return ClassPredictions(
             **shared,
+            notes=notes,
             names=self.targets.names,
             probabilities=probabilities,
             exclusive=self.exclusive,
@@ -168,18 +175,28 @@ class Predictor:
     def _numbers(
         self, outputs: Tensor, conformal: Conformal | None, coverage: float | None, shared: dict[str, Any]
     ) -> NumberPredictions:
-        values = outputs * torch.tensor(self.calibration.scale) + torch.tensor(self.calibration.centre)
-        interval = None
-        if conformal is not None and coverage is not None:
-            interval = conformal.interval(values[:, 0], coverage=coverage)
-        return NumberPredictions(**shared, values=values[:, 0], interval=interval)
+        values = (outputs * torch.tensor(self.calibration.scale) + torch.tensor(self.calibration.centre))[:, 0]
+        if conformal is None or coverage is None:
+            return NumberPredictions(**shared, values=values)
+        interval, guarantee = conformal.interval(values, coverage=coverage), conformal.guarantee(coverage)
+        return NumberPredictions(**shared, values=values, interval=interval, guarantee=guarantee)
 
-    def _reached(self, graph: LabelledGraph) -> Tensor | None:
-        """Return which nodes a label reaches; None where features speak for every node."""
-        if not self.preprocessing.nodes:
+    def _smoothed(self, conformal: Conformal, probabilities: Tensor, smoothing: float) -> Conformal:
+        """Return the scores of the calibration nodes again, smoothed along the edges."""
+        aside = self.splits[0].calibration
+        if smoothing == 0 or aside is None:
+            return conformal
+        y, edges = self.targets.y, self.graph.edges
+        return Conformal.fit(probabilities, y, calibration=aside, kind=conformal.kind, smoothing=smoothing, edges=edges)
+
+    def _reached(self, graph: LabelledGraph, from_features: bool) -> Tensor | None:
+        """Return the nodes in whose connected component of the given edges there is a label; None where that does not
+        matter: edges made of features, a new graph with features, or predictions from features on demand."""
+        new, has_features = graph is not self.graph, not self.preprocessing.nodes
+        if has_features and (from_features or new or graph.by_features):
             return None
         has = labelled(self.targets.y)
-        if graph is not self.graph:
+        if new:
             known = {self.graph.ids[node] for node in has.nonzero()[:, 0].tolist()}
             has = torch.tensor([name in known for name in graph.ids])
         return label_reaches(graph.edges, has)
