@@ -57,11 +57,12 @@ class LabelledGraph:
         """
         if table.edge_index is not None:
             return LabelledGraph.of_table(table, preprocessing)
+        x = preprocessing(table.columns, table.x)
         if not self.by_features:
             raise ValueError(f"{table.source} has no edges, and the model was trained with edges: give `--edges`.")
         new = set(table.ids)
         kept = [node for node, name in enumerate(self.ids) if name not in new]
-        x = torch.cat((preprocessing(table.columns, table.x), self.x.index_select(0, torch.tensor(kept).long())))
+        x = torch.cat((x, self.x.index_select(0, torch.tensor(kept).long())))
         ids = [*table.ids, *(self.ids[node] for node in kept)]
         return LabelledGraph(table.source, ids, x, Edges.build(nearest(x), num_nodes=len(ids)), by_features=True)
 
