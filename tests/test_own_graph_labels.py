@@ -19,6 +19,7 @@ def test_missing_labels_are_the_nodes_to_predict(tmp_path: Path) -> None:
     assert right(rows, files) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [1, 2])
 def test_a_class_of_one_or_two_labels_is_learned(tmp_path: Path, labels: int) -> None:
     """Node 39 and its neighbour are fish, far from the others in both columns; one or both are labelled."""
@@ -38,6 +39,12 @@ def test_few_labels_are_cross_validated(tmp_path: Path) -> None:
     assert len(predictor.splits) == 5
     rows = predicted(predictor, tmp_path)
     assert right(rows, files) >= 0.9
+
+
+def test_few_validation_labels_that_are_all_right_give_no_certainty(tmp_path: Path) -> None:
+    predictor = fit(two_groups().write(tmp_path))
+    assert predictor.record["validation"] == 1
+    assert all(float(row["probability"]) < 0.9999 for row in predicted(predictor, tmp_path).values())
 
 
 def test_two_labels_a_class_suffice(tmp_path: Path) -> None:
