@@ -59,7 +59,7 @@ def test_missing_words_have_no_feature(tmp_path: Path) -> None:
     assert right(predicted(predictor, tmp_path), files) >= 0.9
 
 
-@pytest.mark.parametrize("words", [("meow", "woof"), ("True", "False"), ("yes", "no")])
+@pytest.mark.parametrize("words", [("meow", "woof"), ("True", "False")])
 def test_words_and_booleans_are_features_of_zero_and_one(tmp_path: Path, words: tuple[str, str]) -> None:
     files = two_groups(columns=0)
     files.add("word", lambda k: words[k % 2])
