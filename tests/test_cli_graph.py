@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_graph import two_groups
 from shell import Beltrami, Outcome
 
 from beltrami.auto.fit_graph import fit_graph
@@ -143,8 +144,12 @@ def test_files_become_predictions_and_an_explanation(beltrami: Beltrami, files: 
         r"^temperature +\d",
     ):
         assert re.search(line, trained.out, flags=re.MULTILINE), (line, trained.out)
-    assert lines[-2:] == ["saved in runs/rings", "next: beltrami predict runs/rings --out predictions.csv"]
-    predicted = beltrami(*lines[-1].split()[2:], "--coverage", "0.8")
+    assert lines[-2:] == [
+        "saved in runs/rings, with the predictions in predictions.csv",
+        "next: beltrami explain runs/rings n0",
+    ]
+    assert [row["set_size"] for row in rows_of(tmp_path / "runs" / "rings" / "predictions.csv")]
+    predicted = beltrami("predict", "runs/rings", "--out", "predictions.csv", "--coverage", "0.8")
     assert (predicted.code, predicted.err) == (0, "")
     rows = rows_of(tmp_path / "predictions.csv")
     assert [row["id"] for row in rows] == [f"n{node}" for node in range(NODES)]
@@ -198,7 +203,7 @@ def test_recipe_auto_trains_on_a_dataset(beltrami: Beltrami) -> None:
     outcome = beltrami("train", "digits", "--recipe", "auto", "--fast", "--calibration", "0.1")
     assert (outcome.code, outcome.err) == (0, "")
     assert re.search(r"^linear diffusion +\d+\.\d% +\d+\.\d%\s*$", outcome.out, flags=re.MULTILINE)
-    assert "beltrami predict runs/digits-auto-0" in outcome.out
+    assert "beltrami explain runs/digits-auto-0" in outcome.out
 
 
 def test_new_graph_has_predictions_without_sets(beltrami: Beltrami, run: Path, tmp_path: Path) -> None:
@@ -222,7 +227,7 @@ def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path:
     outcome = beltrami("predict", "runs/people", *tables, "--out", "p.csv")
     assert (outcome.code, outcome.err) == (0, "")
     assert rows_of(tmp_path / "p.csv")[3]["id"] == "p3"
-    check_refused(beltrami("predict", "runs/people", *tables[:2], "--out", "p.csv"), r"people.csv has no edges")
+    check_refused(beltrami("predict", "runs/people", *tables[:2], "--out", "p.csv"), r"has no edges.*give `--edges`")
     check_refused(beltrami("predict", "runs/people", *tables[2:], "--out", "p.csv"), r"column 'age'")
 
 
@@ -265,7 +270,7 @@ def test_sources_and_options_that_do_not_fit_are_refused(beltrami: Beltrami, arg
         (["--calibration", "1"], r"`--calibration` takes a share from 0 to below 1; got 1"),
         (["--seed", "-1"], r"`seed` must be from 0"),
         (["--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
-        ([], r"no label column was found: name a column of the table of nodes with `--label`"),
+        ([], r"no label column was found: name it with `--label`"),
         (["--label", "kin"], r"unknown column 'kin': did you mean 'kind'\?"),
         (["--label", "kind", "--id", "nam"], r"unknown column 'nam': did you mean 'name'\?"),
         (["--label", "kind", "--features", "hight"], r"unknown column 'hight': did you mean 'height'\?"),
@@ -353,4 +358,20 @@ def small_table(columns: dict[str, list[float]], labels: str) -> GraphTable:
         [f"n{k}" for k in range(len(labels))],
         columns={name: Numbers(np.array(values)) for name, values in columns.items()},
         labels={"class": label},
+    )
+
+
+@pytest.mark.slow
+def test_training_with_few_calibration_labels_writes_predictions_without_sets(
+    beltrami: Beltrami, tmp_path: Path
+) -> None:
+    graph = two_groups()
+    graph.add("part", lambda k: "calibration" if k < 5 else "train")
+    graph.write(tmp_path / "groups")
+    assert beltrami("train", "groups", "--split-column", "part", "--fast").code == 0
+    rows = rows_of(tmp_path / "runs" / "groups" / "predictions.csv")
+    assert len(rows) == 40
+    assert "set" not in rows[0]
+    check_refused(
+        beltrami("predict", "runs/groups", "--out", "p.csv"), "needs at least 9 calibration labels; there are 5"
     )

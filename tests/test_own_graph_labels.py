@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_graph import Files, fit, from_files, predicted, right, two_groups
+from own_graph import Files, fit, from_files, predicted, right, two_groups, unchanged
 
 from beltrami.data.graph_reader import read_graph
 
@@ -19,6 +19,7 @@ def test_missing_labels_are_the_nodes_to_predict(tmp_path: Path) -> None:
     assert right(rows, files) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [1, 2])
 def test_a_class_of_one_or_two_labels_is_learned(tmp_path: Path, labels: int) -> None:
     """Node 39 and its neighbour are fish, far from the others in both columns; one or both are labelled."""
@@ -31,6 +32,7 @@ def test_a_class_of_one_or_two_labels_is_learned(tmp_path: Path, labels: int) ->
     assert rows["n37"]["prediction"] == rows["n39"]["prediction"] == "fish"
 
 
+@pytest.mark.slow
 def test_few_labels_are_cross_validated(tmp_path: Path) -> None:
     files = two_groups()
     files.label(lambda k: k < 6)
@@ -38,6 +40,12 @@ def test_few_labels_are_cross_validated(tmp_path: Path) -> None:
     assert len(predictor.splits) == 5
     rows = predicted(predictor, tmp_path)
     assert right(rows, files) >= 0.9
+
+
+def test_few_validation_labels_that_are_all_right_give_no_certainty(tmp_path: Path) -> None:
+    predictor = fit(two_groups().write(tmp_path))
+    assert predictor.record["validation"] == 1
+    assert all(float(row["probability"]) < 0.9999 for row in predicted(predictor, tmp_path).values())
 
 
 def test_two_labels_a_class_suffice(tmp_path: Path) -> None:
@@ -65,16 +73,15 @@ def test_a_class_of_15_nodes_is_predicted(tmp_path: Path) -> None:
     assert right(rows, files) >= 0.9
 
 
-@pytest.mark.parametrize("names", [("1", "2"), ("3", "70"), ("-5", "-1"), ("True", "False"), ("007", "7")])
+@pytest.mark.parametrize("names", [("1", "70"), ("-5", "-1"), ("007", "7")])
 def test_class_names_are_the_words_of_the_file(tmp_path: Path, names: tuple[str, str]) -> None:
     """Classes may be counted from 1, have gaps, be negative or be words."""
     files = two_groups()
-    words = from_files(tmp_path / "words", files)
     files.truth = {node: names[group == "dog"] for node, group in files.truth.items()}
     files.label(lambda k: k < 24)
-    rows = from_files(tmp_path / "numbers", files)
+    rows = from_files(tmp_path, files)
     named = {"cat": names[0], "dog": names[1]}
-    assert [row["prediction"] for row in rows.values()] == [named[row["prediction"]] for row in words.values()]
+    assert [row["prediction"] for row in rows.values()] == [named[row["prediction"]] for row in unchanged().values()]
     assert {f"p_{name}" for name in names} <= {*rows["n0"]}
 
 
@@ -121,6 +128,7 @@ def test_few_labels_give_predictions_without_sets_and_say_so(tmp_path: Path) -> 
     assert "No labels were set aside for calibration" in (tmp_path / "predictions.json").read_text()
 
 
+@pytest.mark.slow
 def test_several_labels_in_a_field_are_joined_by_semicolons(tmp_path: Path) -> None:
     files = two_groups()
     for k in range(40):

@@ -24,6 +24,7 @@ def _network(files: Files) -> "nx.Graph[Any]":
     return graph
 
 
+@pytest.mark.slow
 def test_all_formats_give_the_same_predictions(tmp_path: Path) -> None:
     """CSV with other separators and names of columns, Parquet, frames, GraphML and networkx."""
     pd: Any = pytest.importorskip("pandas")
@@ -43,6 +44,7 @@ def test_all_formats_give_the_same_predictions(tmp_path: Path) -> None:
         assert [row["prediction"] for row in rows.values()] == [row["prediction"] for row in csv.values()]
 
 
+@pytest.mark.slow
 def test_pyg_data_is_predicted(tmp_path: Path) -> None:
     pyg: Any = pytest.importorskip("torch_geometric.data")
     files = two_groups()

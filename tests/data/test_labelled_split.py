@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from beltrami.data.labelled_split import labelled, split_labels
+from beltrami.data.labelled_split import check_training, labelled, split_labels
 from beltrami.data.table import Words
 
 MANY = torch.tensor([i % 4 for i in range(400)] + [-1] * 100)
@@ -94,3 +94,23 @@ def test_splits_that_cannot_be_made_are_refused() -> None:
         split_labels(MANY, seed=0, column=Words(np.zeros(500, dtype=np.int64), ["here"]))
     with pytest.raises(ValueError, match="share of calibration nodes"):
         split_labels(MANY, seed=0, calibration=1.5)
+
+
+def test_rare_labels_among_several_keep_a_training_node() -> None:
+    y = torch.zeros(60, 3)
+    y[::2, 0] = 1
+    y[[4, 8], 1] = 1
+    y[5, 2] = 1
+    for seed in range(20):
+        splits = split_labels(y, seed=seed, calibration=0.4)
+        check_training(("a", "b", "c"), y, splits)
+        assert all(bool(split.train[5]) for split in splits)
+
+
+def test_a_class_without_training_nodes_is_refused_by_name() -> None:
+    y = torch.arange(40) % 2
+    y[7] = 2
+    words = Words(np.where(np.arange(40) == 7, 1, 0), ["train", "test"])
+    splits = split_labels(y, seed=0, column=words)
+    with pytest.raises(ValueError, match=r"no training node has the label 'owl': give it some"):
+        check_training(("cat", "dog", "owl"), y, splits)

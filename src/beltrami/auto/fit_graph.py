@@ -25,6 +25,7 @@ from beltrami.train import Classification, Task, read_test
 
 BUDGET = 60.0  # seconds
 UNKNOWN_LABELS = 0.2  # keeps the temperature from certainty where a few validation nodes are all right
+MATCHED_LABELS = 100  # of fewer validation labels all may be right by chance, and confidence would be certainty
 
 Report = Callable[[Attempt | BaselineResult], None]
 
@@ -155,7 +156,7 @@ def _calibrate(
         return Calibration(1.0, centre, scale, residuals)
     validated = torch.cat([out[split.val] for out, split in zip(outputs, splits, strict=True)])
     truth = torch.cat([targets.y[split.val] for split in splits])
-    find = match_confidence if targets.kind == "classes" else fit_temperature
+    find = match_confidence if targets.kind == "classes" and len(truth) >= MATCHED_LABELS else fit_temperature
     temperature = find(validated, truth, unknown_labels=UNKNOWN_LABELS)
     if aside is None:
         return Calibration(temperature)

@@ -13,8 +13,10 @@ from beltrami.cli.option import Device, check_device, check_file, check_folder
 
 if TYPE_CHECKING:
     from beltrami.data.graph_table import GraphTable
+    from beltrami.predict.predictor import Predictor
 
-COVERAGE = 0.9
+COVERAGE, COVERAGE_LABELS = 0.9, 9  # a coverage, and the calibration labels that it needs
+PREDICTIONS = "predictions.csv"
 NAMED = "named"  # the columns that the user named, in the record of a predictor
 
 Run = Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", metavar="RUN")]
@@ -44,7 +46,7 @@ def train_graph(source: str | None, options: GraphOptions, *, seed: int, out: Pa
         )
     named = {"id": options.id, "weight": options.weight}
     predictor = replace(predictor, record={**predictor.record, NAMED: named, "balanced": options.balanced})
-    predictor.save(folder)
+    _save(predictor, folder, where)
     print_fit(predictor, folder=folder)
 
 
@@ -75,7 +77,7 @@ def train_auto(
     found = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     with TrialTable("classes", fast=options.fast) as trials:
         predictor = fit_dataset(dataset, found, device=where, report=trials.add, **fitting)
-    predictor.save(folder)
+    _save(predictor, folder, where)
     print_fit(predictor, folder=folder)
 
 
@@ -170,6 +172,14 @@ def explain(
     print_explanation(predictor.explain(node), predictor.graph.ids, targets.names, **shown, count=top)
     if targets.kind == "numbers":
         typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
+
+
+def _save(predictor: "Predictor", folder: Path, device: str) -> None:
+    """Write the predictions at the training graph and then the predictor, whose last file says that all is there."""
+    conformal = predictor.calibration.conformal
+    enough = conformal is None or len(conformal.scores) >= COVERAGE_LABELS
+    predictor.predict(coverage=COVERAGE if enough else None, device=device).write(folder / PREDICTIONS)
+    predictor.save(folder)
 
 
 def _read(source: str | None, options: GraphOptions) -> "GraphTable":

@@ -119,7 +119,9 @@ def _strata(y: Tensor, known: Mask) -> Nodes:
         return np.zeros(len(values), dtype=np.int64)
     count = (values[known] > 0).sum(0)
     rarity = np.where(values > 0, count, len(values) + 1)
-    return np.where((values > 0).any(1), rarity.argmin(1), len(count))
+    strata = np.where((values > 0).any(1), rarity.argmin(1), len(count))
+    single = np.bincount(strata[known], minlength=1).max() < 2  # then nothing could validate
+    return np.zeros_like(strata) if single else strata
 
 
 def _draw_calibration(strata: Nodes, rest: Mask, share: float, random: np.random.RandomState) -> Mask:

@@ -41,7 +41,7 @@ def read_targets(labels: Mapping[str, Column], *, kind: str | None = None) -> Ta
     if kind is not None and kind not in KINDS:
         raise UnknownName("task", kind, KINDS)
     if not labels:
-        raise ValueError("no label column was found: name a column of the table of nodes with `--label`.")
+        raise ValueError("no label column was found: name it with `--label`, a column of the table of nodes.")
     if len(labels) > 1:
         return _several(labels, kind)
     ((name, column),) = labels.items()

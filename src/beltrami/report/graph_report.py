@@ -122,8 +122,10 @@ def print_fit(predictor: Predictor, *, folder: Path) -> None:
     console.print(facts_table(_calibration(predictor)))
     if predictor.calibration.conformal is None:
         console.print(NO_CALIBRATION)
-    console.print(f"saved in {folder}", soft_wrap=True)
-    console.print(f"next: beltrami predict {shlex.quote(str(folder))} --out predictions.csv", soft_wrap=True)
+    console.print(f"saved in {folder}, with the predictions in predictions.csv", soft_wrap=True)
+    unknown = (~labelled(predictor.targets.y)).nonzero()[:1, 0].tolist() or [0]
+    node = shlex.quote(predictor.graph.ids[unknown[0]])
+    console.print(f"next: beltrami explain {shlex.quote(str(folder))} {node}", soft_wrap=True)
 
 
 def print_predictions(predictions: Predictions, *, path: Path) -> None:
