@@ -37,6 +37,9 @@ _EXPORTS = {
     "data": ("Dataset", "Split", "load", "make_split"),
     "train": ("Training", "TimeGrid", "fit"),
     "result": ("RunResult",),
+    "data.graph_reader": ("read_graph",),
+    "auto.fit_graph": ("fit_graph",),
+    "predict.predictor": ("Predictor",),
 }  # fmt: skip
 _PACKAGE = {name: package for package, names in _EXPORTS.items() for name in names}
 

@@ -159,7 +159,6 @@ def explain(
 
     Example: `beltrami explain runs/my NODE --top 5`
     """
-    from beltrami.data.labelled_split import labelled
     from beltrami.predict.predictor import Predictor
     from beltrami.report.explanation import print_explanation
 
@@ -168,7 +167,7 @@ def explain(
     predictor = Predictor.load(folder)
     targets = predictor.targets
     y = {"classes": targets.y, "labels": targets.y > 0, "numbers": targets.y.reshape(len(targets.y), -1)[:, 0]}
-    shown = {"y": y[targets.kind], "labelled": labelled(targets.y)}
+    shown = {"y": y[targets.kind], "labelled": predictor.trained_on}
     print_explanation(predictor.explain(node), predictor.graph.ids, targets.names, **shown, count=top)
     if targets.kind == "numbers":
         typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")

@@ -15,7 +15,6 @@ from beltrami.data.dataset import Split
 from beltrami.data.file import write_atomically
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_graph import LabelledGraph
-from beltrami.data.labelled_split import labelled
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets
 from beltrami.errors import DataError
@@ -64,6 +63,11 @@ class Predictor:
     def targets(self) -> Targets:
         assert self.graph.targets is not None
         return self.graph.targets
+
+    @property
+    def trained_on(self) -> Tensor:
+        """The mask (n,) of the nodes whose labels the models saw, in training or in validation."""
+        return torch.stack([split.train | split.val for split in self.splits]).any(0)
 
     @property
     def exclusive(self) -> bool:
@@ -195,7 +199,7 @@ class Predictor:
         new, has_features = graph is not self.graph, not self.preprocessing.nodes
         if has_features and (from_features or new or graph.by_features):
             return None
-        has = labelled(self.targets.y)
+        has = self.trained_on
         if new:
             known = {self.graph.ids[node] for node in has.nonzero()[:, 0].tolist()}
             has = torch.tensor([name in known for name in graph.ids])
