@@ -104,8 +104,7 @@ def test_check_prints_what_was_understood_and_trains_nothing(beltrami: Beltrami,
         r"labelled nodes +50 of 60, 83.3%",
         r"edge homophily +100.0% of 40 edges",
         r"\[odd\] +25",
-        r"training +38 nodes",
-        r"validation +12 nodes",
+        r"training +50 nodes, cross-validated in 5 folds",
         r"calibration +none",
         r"time +up to about 62 s",
         r"memory +about 0\.\d GiB",
@@ -140,7 +139,7 @@ def test_files_become_predictions_and_an_explanation(beltrami: Beltrami, files: 
         r"^label propagation +\d+\.\d%",
         r"^linear diffusion +\d+\.\d% +\d+\.\d  a linear model of diffused features \(time \d",
         r"^chosen: linear diffusion",
-        r"^labels +23 train, 7 validate, 20 calibrate",
+        r"^labels +30 in 5 folds of cross-validation, 20 calibrate",
         r"^temperature +\d",
     ):
         assert re.search(line, trained.out, flags=re.MULTILINE), (line, trained.out)

@@ -78,11 +78,11 @@ def test_sets_that_no_word_names_are_drawn_from_the_training_nodes() -> None:
 
 
 def test_numbers_are_split_without_strata() -> None:
-    y = torch.arange(100.0)
-    y[50:] = torch.nan
+    y = torch.arange(300.0)
+    y[250:] = torch.nan
     (split,) = split_labels(y, seed=0, calibration=0.5)
-    assert int(labelled(y).sum()) == 50
-    assert int(split.calibration.sum()) == 25  # type: ignore[union-attr]
+    assert int(labelled(y).sum()) == 250
+    assert int(split.calibration.sum()) == 125  # type: ignore[union-attr]
 
 
 def test_splits_that_cannot_be_made_are_refused() -> None:

@@ -14,7 +14,7 @@ from beltrami.data.table import Words
 CALIBRATION = 0.2  # share of the labels set aside for prediction sets
 LEAST_CALIBRATION = 19  # fewer are not set aside: sets of 90% coverage need 9 of them, of 95% coverage 19
 VALIDATION = 0.25  # share of the remaining labels that validate
-FEW_PER_CLASS = 10  # labels per class below which training is cross-validated
+FEW_PER_CLASS = 50  # labels per class below which training is cross-validated
 FOLDS = 5
 PROTOCOL = "labelled"
 SETS: Mapping[str, str] = {
@@ -53,7 +53,7 @@ def split_labels(
     2. Calibration nodes: a share ``calibration`` of the labels, drawn uniformly, as the guarantee of prediction sets
        requires, except that two labels of each class are left. Fewer than 19 are not set aside at all, and
        0 sets none aside: then there are no prediction sets.
-    3. Validation nodes: with at least ten labels per class on average, a quarter of each class of the rest, at least
+    3. Validation nodes: with at least fifty labels per class on average, a quarter of each class of the rest, at least
        one. With fewer, five folds, stratified by class: each fold validates once. A class with a single label always
        trains. Of a node with several labels the rarest counts as its class; numbers are drawn without strata.
     """
