@@ -77,6 +77,15 @@ def test_sets_that_no_word_names_are_drawn_from_the_training_nodes() -> None:
     assert int(split.calibration.sum()) == 60  # type: ignore[union-attr]
 
 
+def test_calibration_nodes_are_drawn_from_named_validation_nodes_and_training_nodes_are_kept() -> None:
+    words = Words(np.array([0, 1, 1, 1] * 100 + [-1] * 100), ["train", "val"])
+    (split,) = split_labels(MANY, seed=0, column=words)
+    assert torch.equal(split.train, torch.from_numpy(words.codes == 0))
+    assert split.calibration is not None
+    assert int(split.calibration.sum()) == 60
+    assert torch.equal(split.val | split.calibration, torch.from_numpy(words.codes == 1))
+
+
 def test_numbers_are_split_without_strata() -> None:
     y = torch.arange(300.0)
     y[250:] = torch.nan

@@ -48,8 +48,9 @@ def split_labels(
     The rules, in this order, from ``numpy.random.RandomState(seed)``:
 
     1. With a ``column``, its words train, val (valid, validation, dev), calibration and test name the sets, and nodes
-       with other words or none are predicted. Sets for validation and calibration that no word names are drawn
-       from the training nodes by the rules below; test nodes are never drawn.
+       with other words or none are predicted. Calibration nodes that no word names are drawn from the validation
+       nodes, and from the training nodes if there are none; validation nodes that no word names from the training
+       nodes, by the rules below. Test nodes are never drawn.
     2. Calibration nodes: a share ``calibration`` of the labels, drawn uniformly, as the guarantee of prediction sets
        requires, except that two labels of each class are left. Fewer than 19 are not set aside at all, and
        0 sets none aside: then there are no prediction sets.
@@ -67,9 +68,9 @@ def split_labels(
         raise ValueError(f"{int(rest.sum())} nodes have labels to train on: give at least two a class.")
     aside = named.get("calibration")
     if aside is None:
-        aside = _draw_calibration(strata, rest, calibration, random)
-        rest = rest & ~aside
-    folds = [named["val"]] if "val" in named else _draw_validation(strata, rest, random)
+        aside = _draw_calibration(strata, named.get("val", rest), calibration, random)
+    rest = rest & ~aside
+    folds = [named["val"] & ~aside] if "val" in named else _draw_validation(strata, rest, random)
     return tuple(_split(rest & ~fold, fold, test, aside, seed) for fold in folds)
 
 
