@@ -63,6 +63,7 @@ def test_several_settings_that_do_not_apply_end_with_one_line(beltrami: Beltrami
     check_refused(outcome, code=2, match=r"`stencil.radius` is a setting of `stencil.kind=radius`")
 
 
+@pytest.mark.slow
 def test_train_checks_settings_and_loads_files_and_builds_the_model_once(
     beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
         assert word in outcome.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [

@@ -147,6 +147,7 @@ def test_nodes_without_edges_do_no_harm(name: str) -> None:
     assert torch.equal(built.gradient(z, bare()), torch.zeros_like(z))
 
 
+@pytest.mark.slow
 @every_family
 def test_derivatives_by_state_and_length_are_those_of_finite_differences(name: str) -> None:
     edges, built, z = kite(), action(name), normal(4, 3).requires_grad_()

@@ -42,6 +42,7 @@ def test_unknown_attribute_is_an_attribute_error() -> None:
         beltrami.blend  # noqa: B018 - the access is the test
 
 
+@pytest.mark.slow
 def test_help_does_not_load_torch() -> None:
     code = """
 import sys

@@ -94,6 +94,7 @@ def test_test_labels_change_the_test_accuracy_alone() -> None:
     assert right == wrong
 
 
+@pytest.mark.slow
 def test_features_are_scaled_as_asked() -> None:
     raw, rows = (load_problem(digits(f"data.features={scaling}")) for scaling in ("raw", "rows"))
     assert isinstance(rows.x, torch.Tensor)
@@ -107,6 +108,7 @@ def test_rows_without_features_stay_without() -> None:
     assert torch.equal(even_rows(x), torch.tensor([[0.5, 1.5], [0.0, 0.0], [0.0, -2.0]]))
 
 
+@pytest.mark.slow
 def test_loaded_digits_have_the_split_of_the_seed() -> None:
     problem, again, other = load_problem(digits()), load_problem(digits()), load_problem(digits("data.split_seed=1"))
     assert (problem.dataset.num_nodes, problem.edges.num_nodes, problem.x.shape) == (1797, 1797, (1797, 64))
@@ -245,6 +247,7 @@ def test_short_run_on_cora_is_good_and_repeats_itself(real: Callable[[str], Data
     assert facts(one) == facts(other)
 
 
+@pytest.mark.slow
 def test_the_input_features_alter_the_input_graph() -> None:
     reweight = ["stencil.reweight.kind=similarity", "stencil.reweight.sharpness=0.5"]
     add = ["stencil.add.kind=neighbours", "stencil.add.k=2"]

@@ -95,6 +95,7 @@ def test_every_optimiser_trains(name: str) -> None:
     assert run_config(configured(f"train.optimiser={name}"), problem=toy_problem())[0].epochs == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BASELINES)
 def test_every_baseline_trains_and_its_weights_come_back(kind: str, tmp_path: Path) -> None:
     config = baseline(kind)
@@ -118,6 +119,7 @@ def test_linear_diffusion_trains_and_its_weights_come_back(time: float, tmp_path
     check_weights_come_back(config, model, tmp_path / "weights", positions=False, time=result.best_time)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ZOO)
 def test_every_network_of_table_1_trains_and_its_weights_come_back(kind: str, tmp_path: Path) -> None:
     config, positions = network(kind), kind in POSITIONED

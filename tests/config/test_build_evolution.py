@@ -88,6 +88,7 @@ def mesh(model: BLEND, inputs: Inputs) -> Edges:
 # Schemes.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_trains_by_constant_steps(name: str) -> None:
     implicit = ["scheme.kind=implicit", *TOLERANCES] if name in IMPLICIT else []
@@ -144,6 +145,7 @@ def test_the_exponential_integrator_trains_with_its_tolerances(over: str) -> Non
 # Diffusivities and flows.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("score", "over"), [*((score, "rows") for score in SCORES), ("scaled-dot", "columns"), ("scaled-dot", "both")]
 )
@@ -152,6 +154,7 @@ def test_every_score_and_every_normaliser_trains(score: str, over: str) -> None:
     check_trains([f"diffusivity.kind={score}", f"diffusivity.over={over}", *link])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", SCORES)
 def test_every_score_trains_with_positions(score: str) -> None:
     check_trains([f"diffusivity.kind={score}", "model.batch_norm=true"], positions=True)
@@ -234,6 +237,7 @@ def test_energy_decreasing_wraps_the_scheme_and_then_steps_synchronise() -> None
 # Stencils.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STENCILS)
 def test_every_stencil_trains(kind: str) -> None:
     own = {"knn": ["k=3"], "radius": ["radius=2"], "digl": ["k=3"], "threshold": ["least=0.02"]}.get(kind, [])

@@ -29,6 +29,7 @@ def test_every_recipe_of_the_first_release_is_todays_recipe() -> None:
             assert found == load_recipe(recipe, dataset, protocol=protocol or None), (name, dataset)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not STUDIES.exists(), reason="the results are in the repository, not in the package")
 def test_the_settings_of_all_recorded_runs_convert() -> None:
     seen = set()

@@ -32,6 +32,7 @@ TUNED = replace(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RECIPES))
 def test_recipe_is_complete_and_comes_back_from_json(name: str) -> None:
     for dataset in ("digits", *SIX):

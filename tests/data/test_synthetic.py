@@ -70,6 +70,7 @@ def test_digits_match_the_catalogue() -> None:
     assert (float(data.x.min()), float(data.x.max())) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_digits_are_joined_to_their_nearest() -> None:
     data, k = read_digits(), 8
     distance = torch.cdist(data.x.double(), data.x.double(), compute_mode="donot_use_mm_for_euclid_dist")

@@ -32,6 +32,7 @@ some_normalisers = pytest.mark.parametrize("normalise", SOME_NORMALISERS, ids=re
 links = pytest.mark.parametrize("link", [softmax_link, squareplus_link])
 
 
+@pytest.mark.slow
 @every_diffusivity
 @pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
 def test_weights_are_normalised(name: str, normalise: Normaliser) -> None:
@@ -39,6 +40,7 @@ def test_weights_are_normalised(name: str, normalise: Normaliser) -> None:
         check_weights_are_normalised(make(name, normalise, heads=3), edges)
 
 
+@pytest.mark.slow
 @every_diffusivity
 @some_normalisers
 def test_relabelling_the_nodes_relabels_the_weights(name: str, normalise: Normaliser) -> None:
@@ -53,11 +55,13 @@ def test_derivatives_by_state_and_parameters(name: str, normalise: Normaliser) -
     check_derivatives(make(name, normalise, heads=1), kite())
 
 
+@pytest.mark.slow
 @every_diffusivity
 def test_derivatives_with_heads_on_a_directed_graph(name: str) -> None:
     check_derivatives(make(name, heads=2), ragged())
 
 
+@pytest.mark.slow
 @every_diffusivity
 @some_normalisers
 def test_nodes_without_edges_do_no_harm(name: str, normalise: Normaliser) -> None:

@@ -79,6 +79,7 @@ def test_all_adjoints_agree_on_running_costs(flow: Callable[..., Flow]) -> None:
         assert_agree(gradients(built, edges, adjoint, costs=True), direct, tolerance)
 
 
+@pytest.mark.slow
 @flows
 @pytest.mark.parametrize("name", ["ScaledDot", "ExpKernel"])
 def test_the_gradient_is_that_of_finite_differences(flow: Callable[..., Flow], name: str) -> None:

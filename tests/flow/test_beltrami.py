@@ -96,6 +96,7 @@ def test_constants_are_not_stationary_where_columns_sum_to_one(flow: Callable[..
     assert float(flow(RandomWalk(Columns())).bind(z, kite())(0.0, z).abs().max()) > 0.1
 
 
+@pytest.mark.slow
 @graphs
 @flows
 @pytest.mark.parametrize("name", ["ScaledDot", "ExpKernel", "RandomWalk"])
@@ -106,6 +107,7 @@ def test_mass_is_conserved_where_columns_sum_to_one(edges: Edges, flow: Callable
     assert torch.equal(z, z0) == (edges.num_edges == 0)
 
 
+@pytest.mark.slow
 @graphs
 @flows
 @pytest.mark.parametrize("name", ["ScaledDot", "Additive", "RandomWalk"])
@@ -120,6 +122,7 @@ def test_values_keep_their_range_where_rows_sum_to_one(edges: Edges, flow: Calla
             assert bool((z <= high + 1e-14).all())
 
 
+@pytest.mark.slow
 @flows
 def test_a_connected_graph_converges_to_a_constant(flow: Callable[..., Flow]) -> None:
     z = evolved(flow(make("ScaledDot")), normal(4, 5), kite(), Scheme(Dopri5(), PID(1e-9, 1e-9)), 60.0)

@@ -120,6 +120,7 @@ def test_the_kinetic_cost_of_a_stationary_state_is_zero() -> None:
     assert float(cost.detach()) == pytest.approx(0.0, abs=1e-20)
 
 
+@pytest.mark.slow
 @flows
 @pytest.mark.parametrize("cost", [Kinetic(0.5), JacobianNorm(0.5)], ids=["kinetic", "jacobian"])
 def test_gradients_of_costs_are_those_of_finite_differences(flow: Callable[..., Flow], cost: Cost) -> None:

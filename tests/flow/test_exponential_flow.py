@@ -97,6 +97,7 @@ def test_no_matrix_of_weights_expands_in_the_norm_of_its_normaliser(normalise: N
     assert float(torch.linalg.matrix_norm(matrix(f).detach(), f.norm)) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 @graphs
 @normalisers
 @pytest.mark.parametrize("t", [0.01, 2.0, 18.0])
@@ -107,6 +108,7 @@ def test_the_flow_is_the_matrix_exponential(edges: Edges, normalise: Normaliser,
         torch.testing.assert_close(solve(f, z0, (0.0, t), TIGHT).ys[1], exact(f, z0, t), atol=1e-10, rtol=0)
 
 
+@pytest.mark.slow
 @normalisers
 @pytest.mark.parametrize(("seed", "tolerance"), [(0, 1e-2), (1, 1e-5), (2, 1e-9)])
 @torch.no_grad()
@@ -194,6 +196,7 @@ def test_running_costs_are_refused() -> None:
         solve(costed, costed.join(z0), (0.0, 1.0), TIGHT)
 
 
+@pytest.mark.slow
 @normalisers
 @pytest.mark.parametrize("rtol", [1e-3, 1e-6])
 def test_a_batch_without_host_synchronisation_keeps_the_tolerance(normalise: Normaliser, rtol: float) -> None:

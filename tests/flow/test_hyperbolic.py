@@ -61,6 +61,7 @@ def test_two_points_meet_at_the_midpoint_of_their_geodesic() -> None:
     torch.testing.assert_close(end, middle.expand(2, -1), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_distance_of_two_points_decays_exponentially() -> None:
     ball, edges, z = PoincareBall(), path_graph(2), state(2)
@@ -94,6 +95,7 @@ def test_flow_in_a_large_ball_is_the_flat_flow() -> None:
     torch.testing.assert_close(curved, flat, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_field_has_the_right_gradients() -> None:
     edges, z = path_graph(5), state(5).requires_grad_()
     flow = HyperbolicFlow(

@@ -239,6 +239,7 @@ def test_all_adjoints_agree_on_z0_and_all_parameters(name: str, decreasing: bool
             torch.testing.assert_close(found[what], exact, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @every_family
 def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
     flow, edges, scheme = build(name), kite(), Scheme(RK4(), ConstantSteps(0.5))

@@ -124,6 +124,7 @@ def test_flows_with_coefficient_zero_are_not_evaluated() -> None:
     assert [flow.field.calls for flow in flows] == [2, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_batch_with_adaptive_steps_agrees_with_each_state_alone() -> None:
     """Under vmap the time is a tensor."""
     edges, starts = crooked(), normal(3, 6, D)

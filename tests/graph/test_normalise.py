@@ -149,6 +149,7 @@ def test_nodes_without_edges_give_no_nan(edges: Edges, normalise: Normaliser) ->
     assert bool(torch.isfinite(slope).all())
 
 
+@pytest.mark.slow
 @normalisers
 @pytest.mark.parametrize("edges", [kite(), ragged(weighted=True)], ids=["kite", "weighted"])
 def test_derivatives_agree_with_finite_differences(edges: Edges, normalise: Normaliser) -> None:

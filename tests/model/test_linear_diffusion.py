@@ -64,6 +64,7 @@ def test_a_model_of_time_zero_is_evaluated_at_time_zero() -> None:
     assert model.run(inputs).solves == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", [0.0, 3.0])
 def test_it_trains_by_gradient_and_stacked_training_is_the_same(time: float) -> None:
     toy = two_cliques()

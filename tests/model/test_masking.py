@@ -38,6 +38,7 @@ def results(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(20, 7), (1, 1), (5, 3, 9)], ids=str)
 @pytest.mark.parametrize("rows", [False, True])
 def test_kernel_gives_the_same_values_and_gradients(

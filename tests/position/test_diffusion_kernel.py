@@ -98,6 +98,7 @@ def test_progress_receives_the_columns(make: type[PPR]) -> None:
     assert seen == [(type(encoding).__name__, 4, 4)]
 
 
+@pytest.mark.slow
 def test_large_graphs_are_pushed_to_the_same_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     data = power_law(300, 900, seed=0)
     edges = Edges.build(data.edge_index, num_nodes=300)

@@ -30,6 +30,7 @@ def nearness(u: Tensor, metric: Metric) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda i, j: -metric.distance(u[i], u[j])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(GRAPHS))
 def test_every_graph_passes_the_checks_of_random_encodings(name: str) -> None:
     edges = GRAPHS[name]

@@ -97,6 +97,7 @@ def solution_operator(a: Tensor, mesh: Edges, flow: LinearFlow, time: float) -> 
     return whole[:n, :n] + whole[:n, n:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stencil", [Keep(), Loops(0.4), KNN(2)], ids=repr)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_shares_are_the_row_of_the_solution_operator(graph: str, stencil: Stencil) -> None:
@@ -113,6 +114,7 @@ def test_shares_are_the_row_of_the_solution_operator(graph: str, stencil: Stenci
         assert explanation.method == "exact"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "source"), [(True, True), (False, False)])
 @pytest.mark.parametrize("normalise", [Rows(), Columns(), Both()], ids=repr)
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -163,6 +165,7 @@ SCHEMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
 def test_shares_sum_to_the_margin_in_single_precision_at_the_tolerances_of_training(scheme: TimeStepping) -> None:
     model = blend(linear_flow(), scheme=scheme, stencil=Loops()).float()

@@ -75,6 +75,7 @@ def truth() -> tuple[Tensor, ...]:
     return gradients(Scheme(Dopri5(), PID(1e-12, 1e-12)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "controller"), PAIRS, ids=repr)
 def test_checkpointed_equals_direct_to_round_off(solver: Solver, controller: Controller) -> None:
     direct = gradients(Scheme(solver, controller))

@@ -55,6 +55,7 @@ def slope(values: list[float], steps: list[int]) -> float:
     return float(((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [*RUNGE_KUTTA, *MULTISTEP, *IMPLICIT], ids=repr)
 def test_error_falls_at_the_stated_order(solver: Solver) -> None:
     steps = [64, 96, 128, 192] if solver in MULTISTEP else [16, 24, 32, 48]

@@ -62,6 +62,7 @@ def test_continuous_gradient_is_the_direct_one_up_to_the_scheme(frozen: bool) ->
         assert float((continuous[name] - gradient).norm()) < 0.01 * float(gradient.norm()), name
 
 
+@pytest.mark.slow
 @every_adjoint
 @frozen_or_live
 def test_attention_moves_and_tells_edges_apart(adjoint: Adjoint, frozen: bool) -> None:

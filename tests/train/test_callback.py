@@ -40,6 +40,7 @@ def train(runs: int, *callbacks: Callback) -> list[Fit]:
     return [each for each in found if isinstance(each, Fit)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2])
 def test_callback_is_closed_once_however_training_ends(runs: int) -> None:
     log, failing = Log(), Log(fails_at=2)
@@ -50,6 +51,7 @@ def test_callback_is_closed_once_however_training_ends(runs: int) -> None:
     assert (len(failing.epochs), failing.closed) == (2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2])
 def test_json_lines_have_a_line_per_epoch_and_run(tmp_path: Path, runs: int) -> None:
     path, log = tmp_path / "new" / "log.jsonl", Log()

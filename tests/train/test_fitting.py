@@ -210,6 +210,7 @@ def test_seeded_block_leaves_the_callers_random_state_as_it_was() -> None:
         assert torch.equal(torch.rand(3), first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [-1, 1])
 def test_labels_of_test_nodes_are_not_read(wrong: int) -> None:
     spoilt = torch.where(TOY.split.test, torch.tensor(wrong), TOY.y)

@@ -80,6 +80,7 @@ def test_the_score_of_squared_distance_is_the_distance() -> None:
     close(squared_distance(p, q).score(edges), score - 0.7)
 
 
+@pytest.mark.slow
 @normalisers
 def test_kernels_equal_the_loops(kernels: str, normalise: Normaliser) -> None:
     edges = ragged(weighted=True)
@@ -133,6 +134,7 @@ def test_kernels_are_right_on_a_larger_graph(normalise: Normaliser, heads: int) 
     assert_kernels_equal_the_reference(lambda: with_derivatives(edges, "cuda", normalise, heads=heads))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normalise", [Rows(), Columns(squareplus_link), Both()], ids=repr)
 @pytest.mark.parametrize("edges", [GRAPHS["bare"], alone(loop=False), alone(loop=True)], ids=["bare", "alone", "loop"])
 def test_kernels_are_right_on_graphs_without_edges_or_of_one_node(
@@ -141,6 +143,7 @@ def test_kernels_are_right_on_graphs_without_edges_or_of_one_node(
     assert_kernels_equal_the_reference(lambda: with_derivatives(edges, kernels, normalise))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [softmax_link, squareplus_link])
 @pytest.mark.parametrize("scale", [1e-9, 1e4, 1e200])
 def test_scores_of_any_size_give_finite_results(kernels: str, link: Callable[[Tensor], Tensor], scale: float) -> None:
@@ -166,6 +169,7 @@ def test_second_derivatives_equal_those_of_the_reference(kernels: str, normalise
     assert_kernels_equal_the_reference(run)
 
 
+@pytest.mark.slow
 def test_gradients_of_some_inputs_equal_those_of_all(kernels: str) -> None:
     edges, (p, q, z) = GRAPHS["kite"].to(kernels), inputs(4, 2, kernels)
     whole = torch.autograd.grad(attend(PairScore(p, q), z, edges, normalise=Rows()).sin().sum(), (p, q, z))
@@ -184,6 +188,7 @@ def test_short_storage_rounds_the_inputs_and_not_the_sums(kernels: str) -> None:
     torch.testing.assert_close(found.double(), wanted, atol=5e-6, rtol=5e-6)  # single precision; bf16 would be 4e-3
 
 
+@pytest.mark.slow
 def test_short_storage_rounds_the_inputs_of_the_backward_pass_too(kernels: str) -> None:
     edges, (p, q, z) = ragged().to(kernels), (x.detach().float().requires_grad_() for x in inputs(6, 2, kernels))
     exact = torch.autograd.grad(attend(PairScore(p, q), z, edges, normalise=Rows()).square().sum(), (p, q, z))
@@ -204,6 +209,7 @@ def test_attention_gives_the_same_bits_every_time(kernels: str) -> None:
     assert all(torch.equal(x, y) for x, y in zip(once(), once(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ["activation", "normaliser", "link", "weight", "width"])
 def test_attention_without_a_kernel_takes_plain_operations(
     kernels: str, odd: str, monkeypatch: pytest.MonkeyPatch

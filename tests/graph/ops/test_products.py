@@ -68,6 +68,7 @@ def test_collect_is_the_adjoint_of_spread(edges: Edges, senders: bool) -> None:
     assert there == pytest.approx(float((v * collect(e, edges, senders=senders)).sum()), abs=1e-13)
 
 
+@pytest.mark.slow
 @graphs
 @ways
 @pytest.mark.parametrize("heads", [0, 2], ids=["plain", "heads"])
@@ -96,6 +97,7 @@ def test_derivatives_of_edge_dot(edges: Edges, heads: int) -> None:
     assert gradgradcheck(product, (p, q), fast_mode=True)
 
 
+@pytest.mark.slow
 @graphs
 @sides
 @pytest.mark.parametrize("operation", [spread, collect])

@@ -51,6 +51,7 @@ def every_other(edges: Edges) -> Tensor:
     return (torch.arange(edges.num_nodes)[:, None] % 2).double()
 
 
+@pytest.mark.slow
 @graphs
 @shapes
 @kinds
@@ -68,6 +69,7 @@ def test_a_step_forwards_equals_the_dense_step(
     close(out.cpu(), wanted + 2.5 * b if full else wanted)
 
 
+@pytest.mark.slow
 @graphs
 @shapes
 @kinds

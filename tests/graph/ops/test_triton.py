@@ -59,6 +59,7 @@ def test_rows_of_this_graph_have_many_chunks(kernels: str) -> None:
     assert int(edges.columns.chunks.split_ptr.diff().max()) > 3
 
 
+@pytest.mark.slow
 @graphs
 @patterns
 @shapes
@@ -74,6 +75,7 @@ def test_spmm_equals_the_reference(
     close(product.spmm(pattern, values, dense), wanted)
 
 
+@pytest.mark.slow
 @graphs
 @patterns
 @shapes
@@ -89,6 +91,7 @@ def test_sddmm_equals_the_reference(
     close(product.sddmm(pattern, left, right), wanted)
 
 
+@pytest.mark.slow
 @graphs
 @patterns
 @pytest.mark.parametrize("channels", [1, 3])

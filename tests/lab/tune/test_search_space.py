@@ -93,6 +93,7 @@ def test_spaces_contain_the_recipe_on_every_dataset(name: str) -> None:
         assert space_of(replace(config, recipe=f"{name}-tuned")) == space
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TUNABLE)
 def test_every_point_is_a_configuration_that_can_be_built(name: str) -> None:
     for dataset in ("digits", "pubmed"):

@@ -88,6 +88,7 @@ def test_poisoned_test_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert [(each.by_epoch, each.final) for each in dirty] == [(each.by_epoch, each.final) for each in clean]
 
 
+@pytest.mark.slow
 def test_training_gets_no_label_of_a_test_node(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Tensor, Split]] = []
     start_fit = MODULE.start_fit

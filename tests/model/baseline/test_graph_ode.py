@@ -105,6 +105,7 @@ def model_of(name: str, scheme: TimeStepping) -> GraphODE:
         return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("adjoint", [Checkpointed(), Continuous()], ids=["checkpointed", "continuous"])
 def test_every_adjoint_gives_the_gradients_of_direct(adjoint: Checkpointed | Continuous, name: str) -> None:

@@ -183,6 +183,7 @@ def test_monet_layer_agrees_with_pyg() -> None:
     torch.testing.assert_close(net(x, edges), pyg(x, edge_index, coordinates))
 
 
+@pytest.mark.slow
 @every_layer
 def test_gradients_agree_with_finite_differences(name: str) -> None:
     made, edges = layer(name), ragged(weighted=True)

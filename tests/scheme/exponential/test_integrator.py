@@ -195,6 +195,7 @@ def learned(b: Tensor) -> tuple[Tensor, ...]:
     return tuple(x.clone().requires_grad_() for x in (b, alpha, normal(n, D, seed=2), normal(n, D, seed=1)))
 
 
+@pytest.mark.slow
 @rings
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-8])
 def test_the_gradient_is_exact_for_the_sum_at_any_tolerance(directed: bool, tolerance: float) -> None:

@@ -33,6 +33,7 @@ def test_a_combination_is_y0_plus_the_sum_over_all_terms(device: str, runs: int,
     assert torch.equal(found[:, 0], y0)
 
 
+@pytest.mark.slow
 @sizes
 def test_dots_are_sums_over_all_values(device: str, runs: int, times: int, terms: list[int]) -> None:
     ys, w = normal(runs, 1 + times, 5, 3).to(device), normal(sum(terms), runs, 5, 3, seed=2).to(device)

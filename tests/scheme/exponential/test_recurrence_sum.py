@@ -35,6 +35,7 @@ def test_states_are_those_of_the_matrix_exponential(expansion: Expansion) -> Non
         torch.testing.assert_close(ys[:, j], torch.linalg.matrix_exp(t * m) @ y0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expansion", [Chebyshev(), Taylor()], ids=["Chebyshev", "Taylor"])
 @pytest.mark.parametrize("terms", [1, 2, 5])
 def test_derivatives_are_those_of_the_sum(expansion: Expansion, terms: int) -> None:
