@@ -73,6 +73,7 @@ def test_other_durations_are_refused(text: str) -> None:
         read_duration(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "words"),
     [
@@ -205,6 +206,7 @@ def test_recipe_auto_trains_on_a_dataset(beltrami: Beltrami) -> None:
     assert "beltrami explain runs/digits-auto-0" in outcome.out
 
 
+@pytest.mark.slow
 def test_new_graph_has_predictions_without_sets(beltrami: Beltrami, run: Path, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("id,height\na,0.1\nb,1.9\n")
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
@@ -324,6 +326,7 @@ def test_predictions_that_cannot_be_made_are_refused_and_write_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
 
 
+@pytest.mark.slow
 def test_coverage_without_calibration_labels_is_refused(beltrami: Beltrami, tmp_path: Path) -> None:
     columns = {"x": [0.0, 0.1, 0.9, 1.0]}
     fit_graph(small_table(columns, "uuvv"), fast=True).save(tmp_path / "run")

@@ -8,6 +8,7 @@ from own_graph import fit, from_files, predicted, right, two_groups, unchanged
 from beltrami.data.graph_reader import read_graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_units_do_not_count(tmp_path: Path, factor: float) -> None:
     files = two_groups()
@@ -18,6 +19,7 @@ def test_units_do_not_count(tmp_path: Path, factor: float) -> None:
         assert float(row["p_cat"]) == pytest.approx(float(unchanged()[node]["p_cat"]), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_constant_column_is_left_out(tmp_path: Path) -> None:
     files = two_groups()
     files.add("constant", lambda k: 10_000)
@@ -26,12 +28,14 @@ def test_a_constant_column_is_left_out(tmp_path: Path) -> None:
     assert from_files(tmp_path / "words", files) == unchanged()
 
 
+@pytest.mark.slow
 def test_a_huge_column_does_not_decide(tmp_path: Path) -> None:
     files = two_groups()
     files.add("huge", lambda k: 1e12 * (k * 7 % 11))
     assert right(from_files(tmp_path, files), files) >= 0.9
 
 
+@pytest.mark.slow
 def test_an_outlying_value_does_not_decide(tmp_path: Path) -> None:
     files = two_groups()
     files.nodes[5]["f0"] = "1e30"
@@ -39,6 +43,7 @@ def test_an_outlying_value_does_not_decide(tmp_path: Path) -> None:
     assert right(from_files(tmp_path, files), files) >= 0.9
 
 
+@pytest.mark.slow
 def test_missing_numbers_become_the_median_and_have_a_feature(tmp_path: Path) -> None:
     files = two_groups()
     for k in range(0, 40, 5):
@@ -48,6 +53,7 @@ def test_missing_numbers_become_the_median_and_have_a_feature(tmp_path: Path) ->
     assert right(predicted(predictor, tmp_path), files) >= 0.9
 
 
+@pytest.mark.slow
 def test_missing_words_have_no_feature(tmp_path: Path) -> None:
     files = two_groups(columns=0)
     files.add("sound", lambda k: "" if k % 10 < 2 else ("meow", "woof")[k % 2])
@@ -57,6 +63,7 @@ def test_missing_words_have_no_feature(tmp_path: Path) -> None:
     assert right(predicted(predictor, tmp_path), files) >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("meow", "woof"), ("True", "False")])
 def test_words_and_booleans_are_features_of_zero_and_one(tmp_path: Path, words: tuple[str, str]) -> None:
     files = two_groups(columns=0)
@@ -65,6 +72,7 @@ def test_words_and_booleans_are_features_of_zero_and_one(tmp_path: Path, words: 
     assert right(from_files(tmp_path, files, from_features=True), files) == 1
 
 
+@pytest.mark.slow
 def test_columns_of_names_and_texts_are_left_out(tmp_path: Path) -> None:
     files = two_groups()
     files.add("remark", lambda k: f'a text, with a comma and "quotes", number {k}')
@@ -73,6 +81,7 @@ def test_columns_of_names_and_texts_are_left_out(tmp_path: Path) -> None:
     assert predicted(predictor, tmp_path) == unchanged()
 
 
+@pytest.mark.slow
 def test_chosen_columns_alone_are_features(tmp_path: Path) -> None:
     files = two_groups()
     files.add("answer", lambda k: k % 2)
@@ -80,6 +89,7 @@ def test_chosen_columns_alone_are_features(tmp_path: Path) -> None:
     assert predicted(predictor, tmp_path / "with") == unchanged()
 
 
+@pytest.mark.slow
 def test_a_table_without_columns_is_predicted_from_the_graph(tmp_path: Path) -> None:
     files = two_groups(columns=0)
     rows = from_files(tmp_path, files)
@@ -87,6 +97,7 @@ def test_a_table_without_columns_is_predicted_from_the_graph(tmp_path: Path) -> 
     assert {row["reached"] for row in rows.values()} == {"true"}
 
 
+@pytest.mark.slow
 def test_rows_of_zeros_are_predicted(tmp_path: Path) -> None:
     """Bags of words, of which three are empty: their neighbours count."""
     files = two_groups(columns=0)
@@ -98,6 +109,7 @@ def test_rows_of_zeros_are_predicted(tmp_path: Path) -> None:
     assert right(predicted(predictor, tmp_path), files) >= 0.95
 
 
+@pytest.mark.slow
 def test_a_table_without_edges_gets_the_graph_of_nearest_rows(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = []
@@ -113,6 +125,7 @@ def test_a_table_without_edges_and_columns_is_refused(tmp_path: Path) -> None:
         fit(files.write(tmp_path))
 
 
+@pytest.mark.slow
 def test_columns_that_do_not_match_are_refused_by_name(tmp_path: Path) -> None:
     files = two_groups()
     predictor = fit(files.write(tmp_path))

@@ -11,6 +11,7 @@ from beltrami.errors import DataError
 from beltrami.predict.predictions import NO_LABEL
 
 
+@pytest.mark.slow
 def test_directions_do_not_count(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = [{"source": row["target"], "target": row["source"]} for row in files.edges]
@@ -18,6 +19,7 @@ def test_directions_do_not_count(tmp_path: Path) -> None:
     assert right(unchanged(), files) >= 0.95
 
 
+@pytest.mark.slow
 def test_repeated_edges_and_both_directions_count_once(tmp_path: Path) -> None:
     files = two_groups()
     back = [{"source": row["target"], "target": row["source"]} for row in files.edges]
@@ -27,6 +29,7 @@ def test_repeated_edges_and_both_directions_count_once(tmp_path: Path) -> None:
     assert counts["repeated edges merged"] == counts["edges given in both directions, counted once"] == 81
 
 
+@pytest.mark.slow
 def test_self_loops_are_removed(tmp_path: Path) -> None:
     files = two_groups()
     files.edges += [{"source": node, "target": node} for node in files.truth]
@@ -34,6 +37,7 @@ def test_self_loops_are_removed(tmp_path: Path) -> None:
     assert read_graph(tmp_path).counts["self-loops removed"] == 40
 
 
+@pytest.mark.slow
 def test_edges_to_unknown_ids_are_dropped_and_reported_with_file_and_line(tmp_path: Path) -> None:
     files = two_groups()
     files.edges.insert(1, {"source": "n0", "target": "nobody"})
@@ -41,6 +45,7 @@ def test_edges_to_unknown_ids_are_dropped_and_reported_with_file_and_line(tmp_pa
     assert read_graph(tmp_path).drops == [Dropped("edges.csv", 3, "'nobody' is no node")]
 
 
+@pytest.mark.slow
 def test_isolated_nodes_are_kept_and_predicted_from_their_columns_on_demand(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = [row for row in files.edges if "n39" not in row.values()]
@@ -49,6 +54,7 @@ def test_isolated_nodes_are_kept_and_predicted_from_their_columns_on_demand(tmp_
     assert from_files(tmp_path / "b", files, from_features=True)["n39"]["prediction"] == "dog"
 
 
+@pytest.mark.slow
 def test_weights_count(tmp_path: Path) -> None:
     """Node 39, a dog, is joined to four dogs and to six cats; without columns the weights of the latter decide."""
     files = two_groups(columns=0)
@@ -60,6 +66,7 @@ def test_weights_count(tmp_path: Path) -> None:
         assert from_files(tmp_path / group, files)["n39"]["prediction"] == group
 
 
+@pytest.mark.slow
 def test_the_largest_of_several_weights_counts_and_an_empty_weight_drops_the_row(tmp_path: Path) -> None:
     files = two_groups()
     for k, row in enumerate(files.edges):
@@ -74,6 +81,7 @@ def test_the_largest_of_several_weights_counts_and_an_empty_weight_drops_the_row
     assert graph.counts["edges of weight zero removed"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_the_unit_of_weights_does_not_count(tmp_path: Path, unit: float) -> None:
     files = two_groups()
@@ -96,6 +104,7 @@ def test_negative_weights_are_refused_with_file_and_line(tmp_path: Path) -> None
         from_files(tmp_path, files)
 
 
+@pytest.mark.slow
 def test_all_components_are_kept(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = files.edges[:-1]  # the edge that joins the groups
@@ -104,6 +113,7 @@ def test_all_components_are_kept(tmp_path: Path) -> None:
     assert right(rows, files) == 1
 
 
+@pytest.mark.slow
 def test_a_component_without_labels_is_said_to_have_none_or_predicted_from_its_columns(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = [row for row in files.edges if not {"n36", "n38"} & {*row.values()}]
@@ -115,6 +125,7 @@ def test_a_component_without_labels_is_said_to_have_none_or_predicted_from_its_c
     assert "reached" not in rows["n36"]
 
 
+@pytest.mark.slow
 def test_without_columns_a_component_without_labels_is_said_to_have_none(tmp_path: Path) -> None:
     files = two_groups(columns=0)
     files.edges = [row for row in files.edges if not {"n36", "n38"} & {*row.values()}]
@@ -125,6 +136,7 @@ def test_without_columns_a_component_without_labels_is_said_to_have_none(tmp_pat
     assert rows["n39"]["prediction"] == "dog"
 
 
+@pytest.mark.slow
 def test_an_edge_list_alone_needs_a_table_of_labels(tmp_path: Path) -> None:
     files = two_groups(columns=0)
     files.write(tmp_path)
@@ -134,6 +146,7 @@ def test_an_edge_list_alone_needs_a_table_of_labels(tmp_path: Path) -> None:
     assert right(rows, files) == 1
 
 
+@pytest.mark.slow
 def test_an_edge_list_without_a_header_is_understood(tmp_path: Path) -> None:
     files = two_groups(columns=0)
     files.write(tmp_path)

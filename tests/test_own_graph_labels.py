@@ -10,6 +10,7 @@ from own_graph import Files, fit, from_files, predicted, right, two_groups, unch
 from beltrami.data.graph_reader import read_graph
 
 
+@pytest.mark.slow
 def test_missing_labels_are_the_nodes_to_predict(tmp_path: Path) -> None:
     """NA, null, ? and an empty field are missing labels, and no classes."""
     files = two_groups()
@@ -42,12 +43,14 @@ def test_few_labels_are_cross_validated(tmp_path: Path) -> None:
     assert right(rows, files) >= 0.9
 
 
+@pytest.mark.slow
 def test_few_validation_labels_that_are_all_right_give_no_certainty(tmp_path: Path) -> None:
     predictor = fit(two_groups().write(tmp_path))
     assert predictor.record["validation"] == 1
     assert all(float(row["probability"]) < 0.9999 for row in predicted(predictor, tmp_path).values())
 
 
+@pytest.mark.slow
 def test_two_labels_a_class_suffice(tmp_path: Path) -> None:
     files = two_groups()
     files.label(lambda k: k < 4)
@@ -61,6 +64,7 @@ def test_a_single_label_in_every_class_is_refused(tmp_path: Path) -> None:
         fit(files.write(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_class_of_15_nodes_is_predicted(tmp_path: Path) -> None:
     files = two_groups(60, labelled=50)
     for k in range(30):
@@ -73,6 +77,7 @@ def test_a_class_of_15_nodes_is_predicted(tmp_path: Path) -> None:
     assert right(rows, files) >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("1", "70"), ("-5", "-1"), ("007", "7")])
 def test_class_names_are_the_words_of_the_file(tmp_path: Path, names: tuple[str, str]) -> None:
     """Classes may be counted from 1, have gaps, be negative or be words."""
@@ -85,6 +90,7 @@ def test_class_names_are_the_words_of_the_file(tmp_path: Path, names: tuple[str,
     assert {f"p_{name}" for name in names} <= {*rows["n0"]}
 
 
+@pytest.mark.slow
 def test_integer_labels_of_arrays_are_unknown_where_they_are_minus_one(tmp_path: Path) -> None:
     files = two_groups()
     graph = read_graph(files.write(tmp_path))
@@ -108,6 +114,7 @@ def test_one_class_is_refused(tmp_path: Path) -> None:
         fit(files.write(tmp_path))
 
 
+@pytest.mark.slow
 def test_too_few_labels_for_the_coverage_are_refused_in_one_sentence(tmp_path: Path) -> None:
     files = two_groups(150, labelled=100)
     predictor = fit(files.write(tmp_path))
@@ -121,6 +128,7 @@ def test_too_few_labels_for_the_coverage_are_refused_in_one_sentence(tmp_path: P
     )
 
 
+@pytest.mark.slow
 def test_few_labels_give_predictions_without_sets_and_say_so(tmp_path: Path) -> None:
     predictor = fit(two_groups().write(tmp_path))
     rows = predicted(predictor, tmp_path, coverage=0.9)
@@ -143,6 +151,7 @@ def test_several_labels_in_a_field_are_joined_by_semicolons(tmp_path: Path) -> N
     assert "probability" not in rows["n0"]
 
 
+@pytest.mark.slow
 def test_a_label_of_two_nodes_is_learned_and_one_of_none_is_refused_by_name(tmp_path: Path) -> None:
     files = two_groups(60, labelled=50)
     files.add("dog", lambda k: k % 2 if k < 50 else "")
@@ -154,6 +163,7 @@ def test_a_label_of_two_nodes_is_learned_and_one_of_none_is_refused_by_name(tmp_
         fit(tmp_path, tables={"label": "dog,none"})
 
 
+@pytest.mark.slow
 def test_several_columns_of_zero_and_one_are_labels(tmp_path: Path) -> None:
     files = two_groups()
     files.add("dog", lambda k: k % 2 if k < 30 else "")
@@ -176,6 +186,7 @@ def test_numbers_as_labels_are_regressed(tmp_path: Path) -> None:
     assert np.mean(inside) >= 0.7
 
 
+@pytest.mark.slow
 def test_whole_numbers_can_be_told_to_be_numbers(tmp_path: Path) -> None:
     files = two_groups()
     files.add("class", lambda k: k % 2 if k < 24 else "")
@@ -210,6 +221,7 @@ def test_a_split_column_without_test_nodes_has_no_test_metric(tmp_path: Path) ->
     assert right(predicted(predictor, tmp_path), files) >= 0.95
 
 
+@pytest.mark.slow
 def test_labels_of_test_nodes_train_nothing(tmp_path: Path) -> None:
     files = two_groups()
     _split(files, {range(24): "train", range(24, 40): "test"})
@@ -227,6 +239,7 @@ def test_a_class_without_training_nodes_is_refused_by_name(tmp_path: Path) -> No
         fit(files.write(tmp_path), tables={"split": "set"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balanced", [False, True])
 def test_balanced_classes_count_the_same(tmp_path: Path, balanced: bool) -> None:
     """With columns and edges that say little, the class with few labels is predicted only if it counts as much."""

@@ -55,6 +55,7 @@ def test_pyg_data_is_predicted(tmp_path: Path) -> None:
     assert sum(int(rows[str(k)]["prediction"]) == k % 2 for k in range(40)) >= 38
 
 
+@pytest.mark.slow
 def test_new_nodes_are_predicted_and_have_no_sets(tmp_path: Path) -> None:
     files = two_groups(150, labelled=100)
     predictor = fit(files.write(tmp_path))
@@ -68,6 +69,7 @@ def test_new_nodes_are_predicted_and_have_no_sets(tmp_path: Path) -> None:
     assert NEW_GRAPH in (tmp_path / "predictions.json").read_text()
 
 
+@pytest.mark.slow
 def test_a_changed_graph_is_predicted(tmp_path: Path) -> None:
     """Only other nodes, without labels, in a table of another order of columns."""
     predictor = fit(two_groups().write(tmp_path))
@@ -77,6 +79,7 @@ def test_a_changed_graph_is_predicted(tmp_path: Path) -> None:
     assert right(rows, files) >= 0.9
 
 
+@pytest.mark.slow
 def test_new_nodes_without_columns_are_predicted_from_their_neighbours(tmp_path: Path) -> None:
     files = two_groups(columns=0)
     predictor = fit(files.write(tmp_path))
@@ -88,6 +91,7 @@ def test_new_nodes_without_columns_are_predicted_from_their_neighbours(tmp_path:
     assert rows["far"]["prediction"] == rows["farther"]["prediction"] == NO_LABEL
 
 
+@pytest.mark.slow
 def test_a_table_of_new_rows_without_edges_is_predicted(tmp_path: Path) -> None:
     files = two_groups()
     files.edges = []
@@ -96,12 +100,14 @@ def test_a_table_of_new_rows_without_edges_is_predicted(tmp_path: Path) -> None:
     assert right(predicted(predictor, tmp_path, read_graph(files.write(tmp_path / "new"))), files) >= 0.8
 
 
+@pytest.mark.slow
 def test_new_rows_without_edges_are_refused_by_a_model_trained_with_edges(tmp_path: Path) -> None:
     predictor = fit(two_groups().write(tmp_path))
     with pytest.raises(ValueError, match=r"nodes\.csv has no edges, and the model was trained with edges"):
         predictor.predict(read_graph(tmp_path / "nodes.csv"))
 
 
+@pytest.mark.slow
 def test_rows_without_an_id_are_dropped_and_repeated_ids_are_refused(tmp_path: Path) -> None:
     files = two_groups()
     files.nodes.insert(1, {**files.nodes[0], "id": ""})

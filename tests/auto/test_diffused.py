@@ -12,6 +12,7 @@ from beltrami.model import linear_diffusion
 GRAPHS = {"weighted": ragged(weighted=True), "unweighted": ragged(), "bare": bare()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [2, 7], ids=["features", "transposed"])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("graph", GRAPHS)
