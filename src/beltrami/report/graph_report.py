@@ -213,7 +213,7 @@ def _gain(validation: float, baselines: Mapping[str, float], kind: str) -> str:
     best = max(baselines, key=lambda name: baselines[name])
     against = f"{in_words(validation, kind)} against {in_words(baselines[best], kind)} on the validation nodes"
     if validation > baselines[best]:
-        return f"The best baseline is {best}: {against}."
+        return f"The flow is better than the best baseline, {best}: {against}."
     return f"The flow gains nothing over {best} here: {against}."
 
 
