@@ -63,7 +63,9 @@ def test_a_flow_that_gains_nothing_is_said_to() -> None:
     baselines = {"logistic regression": 0.8, "label propagation": 0.7, "linear diffusion": 0.8}
     equal = "The flow gains nothing over logistic regression here: 80.0% against 80.0% on the validation nodes."
     assert _gain(0.8, baselines, "classes") == equal
-    better = "The flow is better than the best baseline, logistic regression: 90.0% against 80.0% on the validation nodes."
+    better = (
+        "The flow is better than the best baseline, logistic regression: 90.0% against 80.0% on the validation nodes."
+    )
     assert _gain(0.9, baselines, "classes") == better
     assert _gain(-2.0, {"ridge regression": -1.5}, "numbers").startswith("The flow gains nothing over ridge regression")
 
