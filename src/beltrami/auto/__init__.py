@@ -1,4 +1,4 @@
-"""Automatic choices for a graph of one's own: baselines fitted in seconds."""
+"""Training on a user's graph without settings: baselines, the portfolio and its selection by validation."""
 
 from beltrami.auto.baselines import BaselineResult, run_baselines, run_linear
 from beltrami.auto.linear import LinearFit, fit_linear

@@ -1,4 +1,4 @@
-"""The three baselines of every run on one's own data, on the same nodes."""
+"""Three baselines on the nodes of a user's graph: a linear model, label propagation and linear diffusion."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The portfolio of `--recipe auto`: a few configurations, far apart, of which validation chooses one for a graph."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from beltrami.config.parser import override
 from beltrami.config.spec import ExponentialSpec, RunConfig
@@ -33,7 +33,7 @@ class Member:
     def config(self, dataset: str, *, exclusive: bool, seed: int) -> RunConfig:
         """Return the configuration for a dataset's name."""
         settings = (*self.settings, *(self.exclusive if exclusive else ()))
-        return override(BASE, [f"dataset={dataset}", f"seed={seed}", *settings])
+        return replace(override(BASE, settings), dataset=dataset, seed=seed)
 
 
 MEMBERS: Mapping[str, Member] = {

@@ -131,7 +131,7 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
     """Return the selection of linear diffusion, fitted already, as the only candidate."""
     settings = ("model.kind=linear", "diffusivity.kind=none", "flow.kind=none", "stencil.kind=none")
     scheme = (f"scheme.time={linear.time}", f"scheme.rtol={ACCURATE.rtol}", f"scheme.atol={ACCURATE.atol}")
-    config = override(BASE, [f"dataset={graph.name}", f"seed={seed}", *settings, *scheme])
+    config = replace(override(BASE, [*settings, *scheme]), dataset=graph.name, seed=seed)
     ensemble = Ensemble(config, linear.models, (linear.time,) * len(linear.models))
     return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
 

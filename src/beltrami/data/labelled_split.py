@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from beltrami.data.dataset import Split
+from beltrami.data.dataset import Split, mask
 from beltrami.data.table import Words
 
 CALIBRATION = 0.2  # share of the labels set aside for prediction sets
@@ -160,6 +160,5 @@ def _split(train: Mask, val: Mask, test: Mask, aside: Mask, seed: int) -> Split:
 
 
 def _mask(nodes: Nodes, num_nodes: int) -> Mask:
-    chosen = np.zeros(num_nodes, dtype=np.bool_)
-    chosen[nodes] = True
+    chosen: Mask = mask(torch.from_numpy(nodes), num_nodes=num_nodes).numpy()
     return chosen

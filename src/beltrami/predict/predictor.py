@@ -138,9 +138,17 @@ class Predictor:
         path = folder / "predictor.json"
         if not path.exists():
             raise DataError(f"{folder} holds no predictor.json: name the folder of a finished `beltrami train`.")
-        facts = json.loads(path.read_bytes())
+        try:
+            facts = json.loads(path.read_bytes())
+            return Predictor._of_facts(folder, facts)
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): train again.") from None
+
+    @staticmethod
+    def _of_facts(folder: Path, facts: Mapping[str, Any]) -> "Predictor":
         if facts.get("schema") != SCHEMA:
-            raise DataError(f"{path} has schema {facts.get('schema')}, and this version reads {SCHEMA}: train again.")
+            found = f"{folder} has a predictor of schema {facts.get('schema')}"
+            raise DataError(f"{found}, and this version reads {SCHEMA}: train again.")
         config = read_config(folder / "config.json")
         graph, splits = load_graph(folder / "graph.safetensors", names=tuple(facts["names"]), kind=facts["kind"])
         models = []
