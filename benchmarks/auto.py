@@ -36,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("graphs", nargs="+")
     parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first split")
     parser.add_argument("--protocol", default="digl")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--together", type=int, default=20, help="splits trained as one program")
@@ -43,18 +44,18 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.graphs:
         start = time.perf_counter()
-        record = measure(name, options.splits, options.protocol, options.device, options.together)
+        record = measure(name, options.first, options.splits, options.protocol, options.device, options.together)
         record["seconds"] = time.perf_counter() - start
         with options.out.open("a") as file:
             file.write(json.dumps(record) + "\n")
         print_record(record)
 
 
-def measure(name: str, count: int, protocol: str, device: str, together: int) -> dict[str, Any]:
+def measure(name: str, first: int, count: int, protocol: str, device: str, together: int) -> dict[str, Any]:
     """Return the record of one graph."""
     dataset = load(name) if protocol == "planetoid" else load(name).largest_component()
     graph, _ = LabelledGraph.of_dataset(dataset)
-    splits = [hold_out(make_split(dataset, protocol=protocol, seed=seed)) for seed in range(count)]
+    splits = [hold_out(make_split(dataset, protocol=protocol, seed=seed)) for seed in range(first, first + count)]
     rows: list[dict[str, Any]] = [{} for _ in splits]
     best: list[tuple[float, float, str, Tensor] | None] = [None] * count
     x, y = sparse_where_it_pays(graph.x), dataset.y
@@ -86,7 +87,7 @@ def measure(name: str, count: int, protocol: str, device: str, together: int) ->
             some = splits[low : low + together]
             models = []
             for k in range(len(some)):
-                with train.seeded(low + k):
+                with train.seeded(first + low + k):
                     models.append(new_model(config, graph, outputs=dataset.num_classes).to(device))
             inputs = models[0].prepare(inputs_x, edges)
             moved: list[Split] = [split.to(device) for split in some]
@@ -97,7 +98,14 @@ def measure(name: str, count: int, protocol: str, device: str, together: int) ->
         seconds[member] = time.perf_counter() - start
         print(f"  {name} {member}: {seconds[member]:.0f} s", flush=True)
     chosen = [confidence(found[2], found[3], y, split) for found, split in zip(best, splits, strict=True) if found]
-    return {"graph": name, "protocol": protocol, "members": rows, "chosen": chosen, "member_seconds": seconds}
+    return {
+        "graph": name,
+        "protocol": protocol,
+        "first": first,
+        "members": rows,
+        "chosen": chosen,
+        "member_seconds": seconds,
+    }
 
 
 def confidence(member: str, outputs: Tensor, y: Tensor, split: Split) -> dict[str, Any]:

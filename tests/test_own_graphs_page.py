@@ -4,6 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
+import auto_page
 import pytest
 
 from beltrami.auto.portfolio import MEMBERS
@@ -44,3 +45,15 @@ def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
         exec(code, names)
     assert (tmp_path / "new.csv").is_file()
+
+
+def test_the_tables_are_those_of_the_recorded_runs() -> None:
+    assert auto_page.with_tables(PAGE) == PAGE, "results have changed: run `python benchmarks/auto_page.py --write`"
+
+
+def test_auto_is_near_the_tuned_recipe_and_above_every_baseline() -> None:
+    rows = [line.split("|")[1:-1] for line in auto_page.tables()["auto"].splitlines()[2:]]
+    assert len(rows) == 6
+    for name, _, auto, tuned, _, baseline, _ in rows:
+        assert float(auto) > float(tuned) - 1, name
+        assert float(auto) > float(baseline.split("(")[0]), name

@@ -59,4 +59,5 @@ def from_scipy(matrix: csr_array) -> Tensor:
     coo = csr_array(matrix).tocoo()
     indices = torch.from_numpy(np.stack((coo.row, coo.col)).astype(np.int64))
     values = torch.from_numpy(coo.data.astype(np.float32))
-    return torch.sparse_coo_tensor(indices, values, matrix.shape, check_invariants=True).coalesce()
+    with torch.sparse.check_sparse_tensor_invariants(True):
+        return torch.sparse_coo_tensor(indices, values, matrix.shape).coalesce()
