@@ -14,6 +14,10 @@ class SolverError(RuntimeError):
     """Time stepping failed; the message names the time reached, the step size and a remedy."""
 
 
+class NotFinite(SolverError):
+    """A state, a loss or a weight became NaN or infinite; the message names where."""
+
+
 class DataError(RuntimeError):
     """A dataset or result file is missing, corrupt or of another kind than its name says."""
 

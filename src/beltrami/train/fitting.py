@@ -1,6 +1,6 @@
 """Fitting: training one model or many, through the rounds of self-training, as an iterator of epochs."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -12,6 +12,7 @@ from beltrami.model import Classifier, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
 from beltrami.train.program import SingleProgram, StackedProgram
+from beltrami.train.state import TrainingState, copies, write_into
 from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
 from beltrami.train.validation import predict
@@ -41,6 +42,7 @@ class Fitting(Iterator[Epoch]):
         task: Task | None,
         *,
         stacked: bool,
+        checkpoint: TrainingState | None = None,
     ) -> None:
         outputs = models[0].num_classes
         task = Classification(outputs) if task is None else task
@@ -55,8 +57,15 @@ class Fitting(Iterator[Epoch]):
         self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False
         self._results: list[Fit | SolverError] | None = None
-        initial = StackedWeights.of(models) if training.self_training else None
-        self._epochs = self._train(self._loop(models, [y] * len(models), splits), y, initial)
+        self._initial = StackedWeights.of(models) if training.self_training else None
+        self._first: dict[int, Fit] = {}  # the results of the first round, once the second has begun
+        self._targets: tuple[Sequence[Tensor], Sequence[Split]] = ([y] * len(models), splits)  # of the current round
+        if checkpoint is not None:
+            self._read(checkpoint)
+        self._current = self._loop(models)
+        if checkpoint is not None:
+            self._current.go_on_from(checkpoint)
+        self._epochs = self._train(y)
 
     def __next__(self) -> Epoch:
         return next(self._epochs)
@@ -81,47 +90,92 @@ class Fitting(Iterator[Epoch]):
             raise result
         return result
 
-    def _loop(self, models: Sequence[Classifier], ys: Sequence[Tensor], splits: Sequence[Split]) -> Loop:
-        inputs, training, task = self._inputs, self._training, self._task
+    def checkpoint(self) -> TrainingState:
+        """Return where the training of one model stands; ``start_fit`` goes on from it, to the same bits."""
+        if self._results is not None:
+            raise RuntimeError("the training has ended: it has no checkpoint.")
+        state = self._current.checkpoint()
+        if self._initial is not None:
+            state.tensors.update(copies("initial", self._initial.tensors))
+        if self._first:
+            (y,), (split,) = self._targets
+            state.tensors.update(copies("second", {"y": y, "train": split.train, "test": split.test}))
+            state.values["first"] = self._first[0].to_json()
+        return state
+
+    def _read(self, checkpoint: TrainingState) -> None:
+        """Take from a checkpoint what the rounds of self-training need."""
+        if self._initial is not None:
+            write_into(self._initial.tensors, checkpoint.part("initial"))
+        if "first" in checkpoint.values:
+            second, split = checkpoint.part("second"), self._splits[0]
+            second = {name: tensor.to(split.train.device) for name, tensor in second.items()}
+            self._first = {0: Fit.from_json(checkpoint.values["first"])}
+            wider = replace(split, train=second["train"], test=second["test"], calibration=None)
+            self._targets = ([second["y"]], [wider])
+
+    def _loop(self, models: Sequence[Classifier]) -> Loop:
+        (ys, splits), inputs, training, task = self._targets, self._inputs, self._training, self._task
         if self._stacked:
             return Loop(StackedProgram(models, inputs, ys, splits, training, task), training)
         return Loop(SingleProgram(models[0], inputs, ys[0], splits[0], training, task), training)
 
-    def _train(self, loop: Loop, y: Tensor, initial: StackedWeights | None) -> Iterator[Epoch]:
-        """Yield the epochs of the first round, ``loop``, and of the second where there is one, from ``initial``."""
-        models, splits = self._models, self._splits
-        results = yield from self._round(loop, {})
-        first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
-        if initial is not None and first and not self._stopped:
-            labels = []
-            for run, found in first.items():
-                logits = predict(models[run], self._inputs, time=found.best.time)
-                labels.append(self_training_labels(logits, y, splits[run], self._training.self_training))
-                initial.write_to(models[run], run)
-            ys, wider = zip(*labels, strict=True)
-            second = yield from self._round(self._loop([models[run] for run in first], ys, wider), first)
-            for run, fit in zip(first, second, strict=True):
-                results[run] = first[run].then(fit) if isinstance(fit, Fit) else fit
+    def _train(self, y: Tensor) -> Iterator[Epoch]:
+        """Yield the epochs of the current round, and of a second one where there is self-training."""
+        results: list[Fit | SolverError] = list(self._first.values())
+        if not self._first:
+            results = yield from self._round()
+            if self._initial is not None and not self._stopped:
+                self._begin_second_round(self._initial, results, y)
+        if self._first:
+            second = yield from self._round()
+            for run, fit in zip(self._first, second, strict=True):
+                results[run] = self._first[run].then(fit) if isinstance(fit, Fit) else fit
         self._results = results
 
-    def _round(self, loop: Loop, first: Mapping[int, Fit]) -> Generator[Epoch, None, list[Fit | SolverError]]:
-        """Yield the epochs of a round and return its results; runs and epochs count on from the round ``first``."""
-        runs, firsts, epochs = list(first), first.values(), iter(loop)
+    def _begin_second_round(self, initial: StackedWeights, results: Sequence[Fit | SolverError], y: Tensor) -> None:
+        """Label the most certain nodes of the runs that succeeded, and begin anew from their initial weights."""
+        self._first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
+        if not self._first:
+            return
+        labels = []
+        for run, found in self._first.items():
+            logits = predict(self._models[run], self._inputs, time=found.best.time)
+            labels.append(self_training_labels(logits, y, self._splits[run], self._training.self_training))
+            initial.write_to(self._models[run], run)
+        ys, wider = zip(*labels, strict=True)
+        self._targets = (ys, wider)
+        self._current = self._loop([self._models[run] for run in self._first])
+
+    def _round(self) -> Generator[Epoch, None, list[Fit | SolverError]]:
+        """Yield the epochs of a round and return its results; runs and epochs count on from the first round."""
+        runs, firsts, epochs = list(self._first), self._first.values(), iter(self._current)
         while not self._stopped and (epoch := next(epochs, None)) is not None:
             yield replace(
                 epoch,
                 number=max((fit.epochs for fit in firsts), default=0) + epoch.number,
-                runs=tuple(runs[k] for k in epoch.runs) if first else epoch.runs,
+                runs=tuple(runs[k] for k in epoch.runs) if runs else epoch.runs,
                 evaluations=sum(fit.stats.evaluations for fit in firsts) + epoch.evaluations,
             )
-        return loop.finish()
+        return self._current.finish()
 
 
 def start_fit(
-    model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task | None = None
+    model: Classifier,
+    inputs: Inputs,
+    y: Tensor,
+    split: Split,
+    training: Training,
+    task: Task | None = None,
+    *,
+    checkpoint: TrainingState | None = None,
 ) -> Fitting:
-    """Return the training of one model as an iterator of epochs; arguments as for :func:`fit`."""
-    return Fitting([model], inputs, y, [split], training, task, stacked=False)
+    """Return the training of one model as an iterator of epochs; arguments as for :func:`fit`.
+
+    ``checkpoint`` is what :meth:`Fitting.checkpoint` returned for the same arguments: the training goes on from there
+    to the same bits as one that never stopped, on the same machine with the same number of threads.
+    """
+    return Fitting([model], inputs, y, [split], training, task, stacked=False, checkpoint=checkpoint)
 
 
 def fit(

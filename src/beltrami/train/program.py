@@ -13,6 +13,14 @@ from beltrami.model import Classifier, Inputs
 from beltrami.scheme import Stats
 from beltrami.train.cuda_graph import OptimiserStep, replayed, should_capture
 from beltrami.train.loop import Program
+from beltrami.train.state import (
+    TrainingState,
+    copies,
+    optimiser_state,
+    random_state,
+    set_random_state,
+    write_into,
+)
 from beltrami.train.task import Task
 from beltrami.train.training import Consistency, Training
 from beltrami.train.validation import AT_END, TimeGrid, ValidationScore, make_validation
@@ -59,7 +67,7 @@ class SingleProgram(Program):
     def __init__(
         self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task
     ) -> None:
-        self.runs, self.stats = [0], Stats()
+        self.runs, self.stats, self._device = [0], Stats(), y.device
         self.model, self.evaluated, ema = model, model, None  # the model whose weights validation scores and keeps
         capture = should_capture(model, training.cuda_graph)
         if training.ema:
@@ -88,13 +96,32 @@ class SingleProgram(Program):
 
     def keep_best(self, rows: list[int]) -> None:
         if rows:
-            self._best = {name: tensor.detach().clone() for name, tensor in self.evaluated.state_dict().items()}
+            self._best = {name: tensor.detach().clone() for name, tensor in tensors_of(self.evaluated).items()}
 
     def drop_all_but(self, rows: list[int]) -> None:
         pass  # there is one row
 
+    def state(self) -> TrainingState:
+        optimiser, ema = self._step.optimiser, self.evaluated is not self.model
+        tensors = {
+            **copies("weights", tensors_of(self.model)),
+            **(copies("average", tensors_of(self.evaluated)) if ema else {}),
+            **copies("best", self._best),
+            **optimiser_state(optimiser),
+            **random_state(self._device),
+        }
+        return TrainingState(tensors, {"rates": [float(group["lr"]) for group in optimiser.param_groups]})
+
+    def load_state(self, state: TrainingState) -> None:
+        write_into(tensors_of(self.model), state.part("weights"))
+        if self.evaluated is not self.model:
+            write_into(tensors_of(self.evaluated), state.part("average"))
+        write_into(self._best, state.part("best"))
+        self._step.load(state.part("optimiser"), state.values["rates"])
+        set_random_state(state.tensors, self._device)
+
     def restore_best(self) -> None:
-        self.model.load_state_dict(self._best)
+        write_into(tensors_of(self.model), self._best)
 
     def validate_best(self) -> list[ValidationScore]:
         return [self._validate_best()]
