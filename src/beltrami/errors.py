@@ -22,6 +22,14 @@ class DataError(RuntimeError):
     """A dataset or result file is missing, corrupt or of another kind than its name says."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user asked to stop; the message says what was kept and how to go on. ``code`` is the exit code."""
+
+    def __init__(self, message: str, *, code: int = 130) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class UnknownName(ValueError):
     """An unknown name of a thing of this kind, such as a ``"dataset"``; the message suggests the nearest known name."""
 

@@ -32,6 +32,7 @@ from beltrami.train import (
     start_fit,
 )
 from beltrami.train.validation import make_validation
+from beltrami.train.weights import tensors_of
 
 TOY = two_cliques()
 AT_END = TimeGrid(multiple=1.0)
@@ -60,7 +61,7 @@ def fitted(
 
 
 def weights_of(model: BLEND) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    return {name: tensor.clone() for name, tensor in tensors_of(model).items()}
 
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:

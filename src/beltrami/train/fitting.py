@@ -2,21 +2,26 @@
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.model import Classifier, Inputs
+from beltrami.model import Classifier, Fitted, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
-from beltrami.train.program import SingleProgram, StackedProgram
+from beltrami.train.program import SingleProgram
+from beltrami.train.self_training import self_training_labels
+from beltrami.train.stacked_program import StackedProgram
 from beltrami.train.state import TrainingState, copies, write_into
 from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
 from beltrami.train.validation import predict
 from beltrami.train.weights import StackedWeights
+
+if TYPE_CHECKING:
+    from beltrami.train.checkpoint import Checkpoints
 
 
 class Fitting(Iterator[Epoch]):
@@ -53,6 +58,8 @@ class Fitting(Iterator[Epoch]):
             raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
         for split in splits:
             task.check(y, split)
+        for model in models:
+            model.fitted = None
         self._models, self._inputs, self._splits = models, inputs, splits
         self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False
@@ -131,6 +138,9 @@ class Fitting(Iterator[Epoch]):
             second = yield from self._round()
             for run, fit in zip(self._first, second, strict=True):
                 results[run] = self._first[run].then(fit) if isinstance(fit, Fit) else fit
+        for model, result in zip(self._models, results, strict=True):
+            if isinstance(result, Fit):
+                model.fitted = Fitted(result.best.time, self._inputs.graph)
         self._results = results
 
     def _begin_second_round(self, initial: StackedWeights, results: Sequence[Fit | SolverError], y: Tensor) -> None:
@@ -187,14 +197,18 @@ def fit(
     *,
     task: Task | None = None,
     callbacks: Iterable[AnyCallback] = (),
+    checkpoints: "Checkpoints | None" = None,
 ) -> Fit:
     """Train in place by full-batch gradient steps, on the targets of the training nodes alone.
 
     The validation nodes of ``split`` choose epoch and terminal time, and ``model``, which has prepared the ``inputs``,
     holds the weights of the best epoch afterwards. ``y`` (n, ...): targets; test nodes may have any. ``task``: their
-    kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch.
+    kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch. With ``checkpoints``
+    the training goes on from the state in their file, if there is one, and keeps its own state there.
     """
-    return _followed(start_fit(model, inputs, y, split, training, task), callbacks).result
+    state = None if checkpoints is None else checkpoints.read()
+    fitting = start_fit(model, inputs, y, split, training, task, checkpoint=state)
+    return _followed(fitting, callbacks, checkpoints).result
 
 
 def fit_many(
@@ -223,36 +237,17 @@ def fit_many(
     return _followed(Fitting(models, inputs, y, splits, training, task, stacked=True), callbacks).results
 
 
-def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback]) -> Fitting:
+def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback], checkpoints: "Checkpoints | None" = None) -> Fitting:
     """Train to the end, tell the callbacks of every epoch and close them, and return the ended training."""
     callbacks = list(callbacks)
     try:
         for epoch in fitting:
             for callback in callbacks:
                 (callback.on_epoch if isinstance(callback, Callback) else callback)(epoch)
+            if checkpoints is not None:
+                checkpoints.after(epoch, fitting)
     finally:
         for callback in callbacks:
             if isinstance(callback, Callback):
                 callback.close()
     return fitting
-
-
-def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> tuple[Tensor, Split]:
-    r"""Return labels and split with the most certain nodes of each predicted class added to the training nodes.
-
-    .. math:: S_c = \text{the } k \text{ largest } p_{ic} \text{ among } \{i \notin \text{train, val} :
-        \mathrm{argmax}_{c'}\, p_{ic'} = c\}, \qquad p_i = \mathrm{softmax}\, \ell_i
-
-    ``most`` is k; where there are fewer nodes, all of them are added. The label of an added node is its prediction; its
-    entry of ``y`` is not read. It is no test node of the new split; results are computed on the split as it was.
-    ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
-    """
-    certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
-    free = ~(split.train | split.val)
-    added = torch.zeros_like(free)
-    for c in range(logits.shape[1]):
-        nodes = (free & (predicted == c)).nonzero()[:, 0]
-        order = certainty[nodes].argsort(descending=True, stable=True)
-        added[nodes[order[:most]]] = True
-    wider = replace(split, train=split.train | added, test=split.test & ~added, calibration=None)
-    return torch.where(added, predicted.to(y.dtype), y), wider
