@@ -67,11 +67,7 @@ class Fitting(Iterator[Epoch]):
         self._initial = StackedWeights.of(models) if training.self_training else None
         self._first: dict[int, Fit] = {}  # the results of the first round, once the second has begun
         self._targets: tuple[Sequence[Tensor], Sequence[Split]] = ([y] * len(models), splits)  # of the current round
-        if checkpoint is not None:
-            self._read(checkpoint)
-        self._current = self._loop(models)
-        if checkpoint is not None:
-            self._current.go_on_from(checkpoint)
+        self._current = self._loop(models) if checkpoint is None else self._continued(checkpoint)
         self._epochs = self._train(y)
 
     def __next__(self) -> Epoch:
@@ -99,8 +95,6 @@ class Fitting(Iterator[Epoch]):
 
     def checkpoint(self) -> TrainingState:
         """Return where the training of one model stands; ``start_fit`` goes on from it, to the same bits."""
-        if self._results is not None:
-            raise RuntimeError("the training has ended: it has no checkpoint.")
         state = self._current.checkpoint()
         if self._initial is not None:
             state.tensors.update(copies("initial", self._initial.tensors))
@@ -110,8 +104,8 @@ class Fitting(Iterator[Epoch]):
             state.values["first"] = self._first[0].to_json()
         return state
 
-    def _read(self, checkpoint: TrainingState) -> None:
-        """Take from a checkpoint what the rounds of self-training need."""
+    def _continued(self, checkpoint: TrainingState) -> Loop:
+        """Return the loop of the round in which a checkpoint was written, as it was then."""
         if self._initial is not None:
             write_into(self._initial.tensors, checkpoint.part("initial"))
         if "first" in checkpoint.values:
@@ -120,6 +114,9 @@ class Fitting(Iterator[Epoch]):
             self._first = {0: Fit.from_json(checkpoint.values["first"])}
             wider = replace(split, train=second["train"], test=second["test"], calibration=None)
             self._targets = ([second["y"]], [wider])
+        loop = self._loop(self._models)
+        loop.go_on_from(checkpoint)
+        return loop
 
     def _loop(self, models: Sequence[Classifier]) -> Loop:
         (ys, splits), inputs, training, task = self._targets, self._inputs, self._training, self._task
@@ -206,8 +203,7 @@ def fit(
     kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch. With ``checkpoints``
     the training goes on from the state in their file, if there is one, and keeps its own state there.
     """
-    state = None if checkpoints is None else checkpoints.read()
-    fitting = start_fit(model, inputs, y, split, training, task, checkpoint=state)
+    fitting = start_fit(model, inputs, y, split, training, task, checkpoint=checkpoints and checkpoints.read())
     return _followed(fitting, callbacks, checkpoints).result
 
 
