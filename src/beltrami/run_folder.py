@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
 
-from beltrami.data.file import file_digest, make_folder
+from beltrami.data.file import TEMPORARY, file_digest, make_folder
 from beltrami.errors import DataError
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -49,6 +49,8 @@ def run_folder(
             raise ValueError(f"{folder} holds {kind}: {remedy}, or choose another folder with `--out`.")
         if force:
             (folder / CHECKPOINT).unlink(missing_ok=True)
+        for left in folder.glob(f".*{TEMPORARY}"):  # by a process that was killed
+            left.unlink(missing_ok=True)
         yield folder
     finally:
         os.close(handle)  # which releases the lock

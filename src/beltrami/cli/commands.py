@@ -1,36 +1,20 @@
-"""The commands of the command line, and its exit codes."""
+"""The commands of the command line."""
 
-import os
-import signal
 import sys
-import warnings
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
-from typer.core import TyperGroup
 
 import beltrami
 from beltrami.cli import graph_options as own
+from beltrami.cli.ending import Commands, run_commands
 from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
 from beltrami.cli.option import Device, Settings, check_device, check_file
 from beltrami.cli.study_tune import study, tune
 from beltrami.cli.training import Every, Force, Json, Quiet, Resume, Running, train_recipe
-from beltrami.errors import DataError, Interrupted, SolverError
-
-
-class Commands(TyperGroup):
-    """The commands; an interrupt ends them with a message and the exit code of its signal."""
-
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            _fail(str(error) or "interrupted.", code=getattr(error, "code", 130))
-
 
 app = typer.Typer(
     cls=Commands,
@@ -217,33 +201,5 @@ for command in (predict, explain, encode, rewire, bench, study, denoise, tune):
 
 
 def main() -> None:
-    """Run the command line; an error is one line, not a traceback.
-
-    Exit codes: 0 success, 1 failure, 2 bad usage, 130 interrupted, 143 terminated.
-    """
-    signal.signal(signal.SIGTERM, _terminate)
-    warnings.showwarning = _show_warning
-    if os.environ.get("BELTRAMI_TRACEBACK"):
-        app(prog_name="beltrami")
-    try:
-        app(prog_name="beltrami")
-    except ValueError as error:
-        _fail(str(error), code=2)
-    except (DataError, SolverError, OSError) as error:
-        _fail(str(error), code=1)
-    except Exception as error:
-        first_line = str(error).strip().split("\n")[0]
-        _fail(f"{type(error).__name__}: {first_line} (BELTRAMI_TRACEBACK=1 shows where)", code=1)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Interrupted("terminated.", code=143)
-
-
-def _show_warning(message: Warning | str, *about: Any, **named: Any) -> None:
-    typer.echo(f"beltrami: {' '.join(str(message).split())}", err=True)
-
-
-def _fail(message: str, *, code: int) -> NoReturn:
-    typer.echo(f"beltrami: {' '.join(message.split())}", err=True)
-    sys.exit(code)
+    """Run the command line; an error is one line, not a traceback."""
+    run_commands(app)

@@ -21,6 +21,7 @@ from beltrami.errors import DataError
 from beltrami.position import Progress
 
 CHUNK = 1 << 18
+TEMPORARY = ".tmp"  # the end of the name of a file that is being written
 TIMEOUT = 30.0
 
 
@@ -50,7 +51,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _temporary_file(path: Path) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY, delete=False) as file:
         try:
             yield file
             file.flush()

@@ -203,7 +203,8 @@ def fit(
     kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch. With ``checkpoints``
     the training goes on from the state in their file, if there is one, and keeps its own state there.
     """
-    fitting = start_fit(model, inputs, y, split, training, task, checkpoint=checkpoints and checkpoints.read())
+    state = None if checkpoints is None else checkpoints.read()
+    fitting = start_fit(model, inputs, y, split, training, task, checkpoint=state)
     return _followed(fitting, callbacks, checkpoints).result
 
 
