@@ -14,7 +14,7 @@ from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
 from beltrami.cli.option import Device, Settings, check_device, check_file
 from beltrami.cli.study_tune import study, tune
-from beltrami.cli.training import Every, Force, Json, Quiet, Resume, Running, train_recipe
+from beltrami.cli.train_run import Every, Force, Json, Quiet, Resume, Running, train_recipe
 
 app = typer.Typer(
     cls=Commands,

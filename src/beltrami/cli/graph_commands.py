@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from beltrami.cli.graph_options import AUTO, GraphOptions, run_name
 from beltrami.cli.option import Device, check_device, check_file
-from beltrami.cli.training import Running, resume_command
+from beltrami.cli.train_run import Running, resume_command
 from beltrami.errors import Interrupted
 
 if TYPE_CHECKING:
