@@ -144,6 +144,13 @@ def test_bad_times_are_refused(time: float) -> None:
         evolve(noise(1, 3, 3), BELTRAMI, time=time, stepping=Explicit())
 
 
+@pytest.mark.parametrize("stepping", STEPPINGS, ids=repr)
+@pytest.mark.parametrize("time", [1e9, 1e308])
+def test_a_flow_of_too_many_steps_is_refused(stepping: Stepping, time: float) -> None:
+    with pytest.raises(ValueError, match=r"needs 1e\+\d+ metrics, and at most 10000 are allowed: choose a time below"):
+        evolve(noise(1, 3, 3), BELTRAMI, time=time, stepping=stepping)
+
+
 @pytest.mark.parametrize("kind", [Explicit, Implicit])
 def test_bad_holds_are_refused(kind: type[Explicit]) -> None:
     with pytest.raises(ValueError, match="needs a positive `hold`; got 0"):

@@ -10,6 +10,8 @@ from torch import Tensor
 from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
+MAX_INTERVALS = 10_000  # of a flow with a frozen metric each
+
 
 @dataclass(frozen=True, eq=False)
 class PixelDiffusion:
@@ -179,6 +181,11 @@ def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Te
     of its start."""
     if not (math.isfinite(time) and time > 0.0):
         raise ValueError(f"`time` must be positive; got {time}.")
+    if not time / stepping.hold < MAX_INTERVALS:
+        raise ValueError(
+            f"a flow to `time` {time:g} needs {time / stepping.hold:.4g} metrics, and at most {MAX_INTERVALS} are "
+            f"allowed: choose a time below {MAX_INTERVALS * stepping.hold:g}, or a longer `hold`."
+        )
     intervals = math.ceil(time / stepping.hold * (1.0 - 1e-9))
     length = time / intervals
     for k in range(intervals):
@@ -201,7 +208,8 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
     check_image(x)
     if not (time > 0.0 and alpha >= 0.0):
         raise ValueError(f"bilateral needs a positive `time` and an `alpha` of at least 0; got {time} and {alpha}.")
-    reach = math.ceil(4.0 * math.sqrt(2.0 * time)) if radius is None else radius
+    reach = max(x.shape[1:]) - 1  # pixels further apart do not exist
+    reach = min(reach, math.ceil(min(4.0 * math.sqrt(2.0 * time), reach)) if radius is None else radius)
     total, weight = x.clone(), torch.ones_like(x[0])
     for down in range(reach + 1):
         for right in range(-reach if down else 1, reach + 1):

@@ -76,6 +76,10 @@ class Controller(ABC):
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         """Return the length of the first step from ``t0`` towards ``t1``."""
 
+    def least_steps(self, t0: float, t1: float) -> int:
+        """Return the fewest steps that it may take from ``t0`` to ``t1``, as far as known before a solve."""
+        return 1
+
     @abstractmethod
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         """Accept or reject a step of length ``dt`` from ``y0``."""
