@@ -153,6 +153,10 @@ class TimeStepping(ABC):
         """Whether the host reads values during a solve; if not, the solve can be captured as a CUDA graph."""
         return True
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        """Refuse times whose solve would take too many steps, as far as known before it starts; by default none."""
+        return
+
     @abstractmethod
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         """Solve at the times ``ts``, which ``solve`` has checked."""
@@ -200,6 +204,15 @@ def warmup() -> Iterator[None]:
         yield
     finally:
         _in_warmup.reset(token)
+
+
+def check_step_count(steps: int, max_steps: int, t0: float, t1: float) -> None:
+    """Refuse a solve that needs more than ``max_steps`` steps."""
+    if steps > max_steps:
+        raise ValueError(
+            f"the solve from t={t0:g} to {t1:g} needs {steps:.4g} steps, and `max_steps` allows {max_steps}: choose a "
+            f"shorter time, a `dt` of at least {(t1 - t0) / max_steps:.2g}, or a larger `max_steps`."
+        )
 
 
 def check_tolerances(who: object, rtol: float, atol: float) -> None:

@@ -83,7 +83,7 @@ class PID(Controller):
             size = float(debug_unwrap(rms(y0)).max())
             raise ValueError(
                 f"rtol={self.rtol:g} and atol={self.atol:g} are less than {y0.dtype} resolves for values of size "
-                f"{size:.2g}: use `rtol` of at least {eps:.0e}, `atol` of at least {eps * size:.0e}, or float64."
+                f"{size:.2g}: use `rtol` of at least {2 * eps:.0e} or `atol` of at least {2 * eps * size:.0e}."
             )
 
     @torch.no_grad()

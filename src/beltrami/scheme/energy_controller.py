@@ -76,6 +76,9 @@ class EnergyDecreasing(TimeStepping):
 
     scheme: Scheme
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        self.scheme.check_times(ts)
+
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, Potential):
             raise ValueError(

@@ -42,13 +42,11 @@ def accepted_steps(
     """Step from ``t0`` to exactly ``t1``; yield the accepted steps and count all steps in ``stats``.
 
     Raises:
-        ValueError: if more than ``scheme.max_steps`` steps are needed in any case, before the first.
         SolverError: after ``scheme.max_steps`` trials, if the step size underflows, if a state is not finite, or if the
             memory of the machine will not suffice. With constant steps a state that is not finite is found at the end,
             so that the host need not read every state.
     """
     solver, controller = scheme.solver, scheme.controller
-    check_step_count(controller.least_steps(t0, t1), scheme.max_steps, t0, t1)
     memory_check = MemoryCheck(y0, scheme.max_steps)
     state = solver.init(f, t0, y0)
     dt = controller.first_step(f, t0, t1, y0, solver)
@@ -113,15 +111,6 @@ class MemoryCheck:
                 f"{in_bytes(needed)} more memory and {in_bytes(free)} are free. Try looser tolerances or longer steps, "
                 "a shorter time, or the checkpointed adjoint, which keeps few states."
             )
-
-
-def check_step_count(steps: int, max_steps: int, t0: float, t1: float) -> None:
-    """Refuse a solve that needs more than ``max_steps`` steps."""
-    if steps > max_steps:
-        raise ValueError(
-            f"the solve from t={t0:g} to {t1:g} needs {steps:.4g} steps, and `max_steps` allows {max_steps}: choose a "
-            f"shorter time, a `dt` of at least {(t1 - t0) / max_steps:.2g}, or a larger `max_steps`."
-        )
 
 
 def smallest_step(t0: float, t1: float) -> float:

@@ -9,9 +9,17 @@ from torch.autograd.graph import Node, get_gradient_edge
 
 from beltrami.errors import SolverError
 from beltrami.scheme.adjoint import Continuous, Direct
-from beltrami.scheme.base import Adjoint, CountingField, Solution, Stats, TimeStepping, VectorField, requiring_grad
+from beltrami.scheme.base import (
+    Adjoint,
+    CountingField,
+    Solution,
+    Stats,
+    TimeStepping,
+    VectorField,
+    check_step_count,
+    requiring_grad,
+)
 from beltrami.scheme.controller import ConstantSteps
-from beltrami.scheme.step_loop import check_step_count
 
 MAX_STEPS, MAX_EVALUATIONS = 10_000, 70_000  # of a solve
 
@@ -36,13 +44,15 @@ class TorchDiffEq(TimeStepping):
         if self.adjoint not in (Direct(), Continuous()):
             raise ValueError(f"torchdiffeq has the adjoints Direct() and Continuous(); got {self.adjoint!r}.")
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        if self.step_size is not None:
+            check_step_count(ConstantSteps(self.step_size).least_steps(ts[0], ts[-1]), MAX_STEPS, ts[0], ts[-1])
+
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         try:
             from torchdiffeq import odeint, odeint_adjoint
         except ImportError as missing:
             raise ImportError("TorchDiffEq needs torchdiffeq: pip install beltrami[torchdiffeq].") from missing
-        if self.step_size is not None:
-            check_step_count(ConstantSteps(self.step_size).least_steps(ts[0], ts[-1]), MAX_STEPS, ts[0], ts[-1])
         stats = Stats()
         field = CountingField(f, stats)
 

@@ -53,13 +53,15 @@ class Exponential(TimeStepping):
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        check_terms(Chebyshev().size(ts[-1] - ts[0]), ts[-1] - ts[0])
+
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, LinearVectorField):
             raise ValueError(
                 f"Exponential solves linear fields only, and {type(f).__name__} is not one: freeze the attention with "
                 "LinearFlow and leave out running costs, or use a Scheme such as Scheme(Dopri5(), PID(1e-4, 1e-6))."
             )
-        check_terms(Chebyshev().size(ts[-1] - ts[0]), ts[-1] - ts[0])
         slope, time = f(ts[0], y0), ts[-1] - ts[0]
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
         captured = is_captured(slope)
@@ -163,9 +165,17 @@ def fixed_degree(f: LinearVectorField, time: float, rate: float, slope: float, *
     Chebyshev vectors are assumed to double at most; if B is not structurally symmetric, it uses powers of B, which do
     not grow.
     """
-    s = rate * time
+    return _fixed_sum(Chebyshev() if f.structurally_symmetric else Taylor(), time, rate, slope, rtol)
+
+
+def expected_terms(time: float, *, rate: float, rtol: float) -> int:
+    """Return how many terms a solve takes, about, if B is structurally symmetric."""
+    return _fixed_sum(Chebyshev(), time, rate, EXPECTED_SLOPE, rtol).degree
+
+
+def _fixed_sum(expansion: Expansion, time: float, rate: float, slope: float, rtol: float) -> PolynomialSum:
+    s, growth = rate * time, EXPECTED_GROWTH if isinstance(expansion, Chebyshev) else 1.0
     target = max(rtol / (max(slope, 1e-30) * time), torch.finfo(torch.float64).eps)
-    expansion, growth = (Chebyshev(), EXPECTED_GROWTH) if f.structurally_symmetric else (Taylor(), 1.0)
     size = expansion.size(s)
     p, q = expansion.bounds(s, size=size)
     degree = _first(growth * (p + q) <= target, above=0) or len(p) - 1
