@@ -26,7 +26,9 @@ def check_steps(config: RunConfig, *, longest: float) -> None:
     if spec.kind == "none" or not 0 < time < math.inf:  # the model refuses a time that is not positive
         return
     remesh = getattr(config.stencil, "remesh", None)
-    if remesh is not None and remesh > 0 and not time * longest / remesh < MAX_SEGMENTS:
+    if remesh is not None and not remesh > 0:  # likewise
+        return
+    if remesh is not None and not time * longest / remesh < MAX_SEGMENTS:
         raise ValueError(
             f"`stencil.remesh={remesh:g}` rebuilds the graph {time * longest / remesh:.4g} times until "
             f"t={time * longest:g}, and at most {MAX_SEGMENTS} times are allowed: choose a longer one."
