@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from beltrami.config.build_evolution import build_scheme, terminal_time
-from beltrami.config.run_cost import NUMBER, segments_of
+from beltrami.config.run_cost import NUMBER
 from beltrami.config.spec import RunConfig
 from beltrami.memory import free_memory, in_bytes
 from beltrami.model.evolution import MAX_SEGMENTS
@@ -34,9 +34,9 @@ def check_steps(config: RunConfig, *, longest: float) -> None:
             f"t={time * longest:g}, and at most {MAX_SEGMENTS} times are allowed: choose a longer one."
         )
     _check_resolution(spec)
-    end = time * longest if remesh is None else min(time * longest, max(remesh, time / segments_of(config)))
+    scheme, end = build_scheme(spec), time * longest if remesh is None else min(time * longest, remesh)
     try:
-        build_scheme(spec).check_times((0.0, end))
+        scheme.check_times((0.0, end))
     except ValueError as error:
         until = f", with validation up to {longest:g} times that," if longest > 1 else ""
         raise ValueError(f"`scheme.time={time:g}`{until} takes too many steps: {error}") from None
