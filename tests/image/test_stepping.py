@@ -155,3 +155,10 @@ def test_a_flow_of_too_many_steps_is_refused(stepping: Stepping, time: float) ->
 def test_bad_holds_are_refused(kind: type[Explicit]) -> None:
     with pytest.raises(ValueError, match="needs a positive `hold`; got 0"):
         kind(hold=0.0)
+
+
+def test_a_surface_so_steep_that_its_metric_overflows_is_refused() -> None:
+    with pytest.raises(ValueError, match="metric of the image's surface is not finite: choose a smaller `alpha`"):
+        evolve(noise(1, 8, 8).float(), LaplaceBeltrami(Surface(1e20)), time=1.0, stepping=Explicit())
+    with pytest.raises(ValueError, match="finite `alpha`"):
+        Surface(1e200)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.geometry import scale_for_squares
 from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
@@ -163,7 +164,10 @@ class Explicit(Stepping):
     """Euler steps of the largest length that keeps the image within its extremes: a quarter on the plane."""
 
     def scheme(self, field: PixelDiffusion) -> Scheme:
-        return Scheme(Euler(), ConstantSteps(1 / max(field.rate, 1 / self.hold)))
+        rate = field.rate
+        if not math.isfinite(rate):
+            raise ValueError("the metric of the image's surface is not finite: choose a smaller `alpha`.")
+        return Scheme(Euler(), ConstantSteps(1 / max(rate, 1 / self.hold)))
 
 
 @dataclass(frozen=True)
@@ -210,11 +214,13 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
         raise ValueError(f"bilateral needs a positive `time` and an `alpha` of at least 0; got {time} and {alpha}.")
     reach = max(x.shape[1:]) - 1  # pixels further apart do not exist
     reach = min(reach, math.ceil(min(4.0 * math.sqrt(2.0 * time), reach)) if radius is None else radius)
-    total, weight = x.clone(), torch.ones_like(x[0])
+    total, weight, scale = x.clone(), torch.ones_like(x[0]), scale_for_squares(x)
+    steepness = (alpha / scale) ** 2
     for down in range(reach + 1):
         for right in range(-reach if down else 1, reach + 1):
             here, there = pixel_pairs(x, (down, right))
-            distance = alpha**2 * (there - here).square().sum(0) + (down**2 + right**2)
+            difference = there - here if scale == 1.0 else there * scale - here * scale
+            distance = steepness * difference.square().sum(0) + (down**2 + right**2)
             k = torch.exp(-distance / (4.0 * time))
             for part, values in zip(pixel_pairs(total, (down, right)), (there, here), strict=True):
                 part.addcmul_(k, values)
