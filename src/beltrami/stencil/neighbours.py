@@ -88,14 +88,14 @@ class Radius(Stencil):
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         p, metric, factor = _points(self, z, edges)
         r, nodes = self.r * factor, torch.arange(len(p), device=p.device)
-        return _as_edges([_within(p, rows, metric, r) for rows in _blocks(nodes, p)], edges.num_nodes)
+        return _as_edges([self._within(p, rows, metric, r) for rows in _blocks(nodes, p)], edges.num_nodes)
 
-
-def _within(p: Tensor, rows: Tensor, metric: Metric, r: float) -> tuple[Tensor, Tensor]:
-    rounded, error = _rounded_distances(p, rows, metric)
-    row, j = (rounded <= (error + r * r).sqrt()).nonzero().T
-    within = _exact_distances(p, rows[row], j, metric) <= r
-    return rows[row[within]], j[within]
+    def _within(self, p: Tensor, rows: Tensor, metric: Metric, r: float) -> tuple[Tensor, Tensor]:
+        rounded, error = _rounded_distances(p, rows, metric)
+        row, j = (rounded <= (error + r * r).sqrt()).nonzero().T
+        distance = _exact_distances(p, rows[row], j, metric)
+        within = distance <= r
+        return rows[row[within]], j[within]
 
 
 def _points(stencil: KNN | Radius, z: Tensor, edges: Edges) -> tuple[Tensor, Metric, float]:
