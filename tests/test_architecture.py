@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "beltrami"
 TIERS = (
-    {"joint", "errors"},
+    {"joint", "errors", "memory"},
     {"graph", "geometry"},
     {"diffusivity", "stencil", "position", "scheme"},
     {"flow", "energy"},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from beltrami.geometry import Euclidean, Metric, PoincareBall
+from beltrami.geometry import Euclidean, Metric, PoincareBall, scale_for_squares
 
 METRICS: list[Metric] = [Euclidean(), PoincareBall(), PoincareBall(curvature=4.0)]
 DTYPES = [torch.float32, torch.float64]
@@ -159,3 +159,22 @@ def test_euclidean_pairwise_is_accurate_far_from_the_origin() -> None:
     apart = Euclidean().pairwise(p, p[:30].flip(0) + 1e-3)
     far = Euclidean().pairwise(p + 1024, p[:30].flip(0) + 1e-3 + 1024)
     torch.testing.assert_close(far, apart, atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_only_extreme_values_are_scaled_and_by_powers_of_two(dtype: torch.dtype) -> None:
+    limits = torch.finfo(dtype)
+    for ordinary in (1.0, 1e-9, 1e9, 0.0, math.inf, math.nan):
+        assert scale_for_squares(torch.tensor([ordinary, 0.0], dtype=dtype)) == 1.0
+    for extreme in (limits.max, limits.max / 1e3, limits.tiny, limits.smallest_normal / 2**10):
+        scale = scale_for_squares(torch.tensor([extreme, 0.0], dtype=dtype))
+        assert math.frexp(scale)[0] == 0.5
+        assert limits.tiny**0.25 < extreme * scale <= 4.0
+    assert scale_for_squares(torch.empty(0, 3)) == 1.0
+
+
+def test_points_of_ordinary_size_are_not_copied() -> None:
+    p = torch.randn(3, 2).clamp(-0.4, 0.4)
+    for metric in (Euclidean(), PoincareBall()):
+        assert metric.rescaled(p)[0] is p
+        assert metric.rescaled(p)[1:] == (metric, 1.0)

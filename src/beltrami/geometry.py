@@ -8,7 +8,18 @@ import torch
 from torch import Tensor
 
 MARGIN = 32  # smallest distance to the boundary after `project`, in units of the machine epsilon
+NEGLIGIBLE = 1e-20  # curvature at which points of size one lie in a flat space
 FLAT = 1e-5  # squared arguments below which the quotients f(x) / x are computed by Taylor polynomials
+
+
+def scale_for_squares(x: Tensor) -> float:
+    """Return a power of two s such that the squares of s x neither overflow nor underflow: one for values of ordinary
+    size, and for values that are zero or not finite. Synchronises with the device."""
+    largest, limits = float(torch.linalg.vector_norm(x.detach(), math.inf)) if x.numel() else 0.0, torch.finfo(x.dtype)
+    if not 0.0 < largest < math.inf or limits.tiny**0.25 <= largest <= limits.max**0.25:
+        return 1.0
+    furthest = math.frexp(limits.max)[1] - 2
+    return 2.0 ** -min(max(math.frexp(largest)[1], -furthest), furthest)
 
 
 class Metric(ABC):
@@ -48,6 +59,11 @@ class Metric(ABC):
     @abstractmethod
     def inside(self, p: Tensor) -> Tensor:
         """Whether each row is a point of the space; -> booleans (...)."""
+
+    def rescaled(self, p: Tensor) -> "tuple[Tensor, Metric, float]":
+        """Return points, a metric and a factor, such that distances are this factor times those of ``p`` and no square
+        overflows or underflows; ``p`` itself for points of ordinary size. Synchronises with the device."""
+        return p, self, 1.0
 
 
 @dataclass(frozen=True)
@@ -90,6 +106,10 @@ class Euclidean(Metric):
 
     def inside(self, p: Tensor) -> Tensor:
         return torch.isfinite(p).all(-1)
+
+    def rescaled(self, p: Tensor) -> tuple[Tensor, Metric, float]:
+        factor = scale_for_squares(p)
+        return (p if factor == 1.0 else p * factor), self, factor
 
 
 @dataclass(frozen=True)
@@ -170,6 +190,16 @@ class PoincareBall(Metric):
 
     def inside(self, p: Tensor) -> Tensor:
         return self.curvature * p.square().sum(-1) < 1
+
+    def rescaled(self, p: Tensor) -> tuple[Tensor, Metric, float]:
+        r"""With :math:`c / s^2` and s p distances are s times as large; where :math:`c\|p\|^2` is negligible, they are
+        :math:`2\|p - q\|`."""
+        factor = scale_for_squares(p)
+        if factor == 1.0:
+            return p, self, factor
+        if self.curvature / factor / factor < NEGLIGIBLE:
+            return p * factor, Euclidean(), factor / 2
+        return p * factor, PoincareBall(self.curvature / factor / factor), factor
 
     def _alpha(self, p: Tensor) -> Tensor:
         """1 - c |p|^2, (..., 1), at least a small positive number for points rounded onto the boundary."""

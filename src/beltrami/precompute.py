@@ -11,7 +11,9 @@ from torch import Tensor
 
 from beltrami.config.build import build_encoding
 from beltrami.config.build_evolution import build_stencil
+from beltrami.config.cost_check import check_edges, check_positions
 from beltrami.config.parser import override, parse
+from beltrami.config.run_cost import Sizes
 from beltrami.config.spec import DataSpec, RunConfig
 from beltrami.config.spec_graph import NoneSpec, PositionFileSpec, PositionSpec, StencilFileSpec, StencilSpec, kinds_of
 from beltrami.data import CATALOGUE, Dataset, Progress, load, store
@@ -97,6 +99,7 @@ def encode(
     if encoding is None:
         raise ValueError(f"`encode` needs an encoding; got {spec.kind}.")
     data = read_dataset(dataset, component=component, progress=progress)
+    check_positions(spec, data.num_nodes)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device)
     start, seed = time.perf_counter(), getattr(spec, "seed", 0)
     known = positions_are_cached(encoding, edges, seed=seed)
@@ -142,6 +145,7 @@ def rewire(
     header = None if positions is None else store.read_header(positions, kind=store.POSITIONS)
     data = read_dataset(dataset, component=component, progress=progress)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
+    check_edges(replace(NOTHING, stencil=spec), Sizes(data.num_nodes, edges.num_edges, data.num_features))
     z, joint, ball = data.x, Joint(0, data.num_features), None
     if positions is not None:
         u, made = store.load_positions(positions, edges)

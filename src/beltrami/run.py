@@ -10,6 +10,7 @@ from torch import Tensor
 from beltrami import train
 from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
+from beltrami.config.cost_check import check_cost, sizes_of
 from beltrami.config.parser import read_config
 from beltrami.config.recipe.recipes import search_count
 from beltrami.config.spec import RunConfig
@@ -53,6 +54,7 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
+    check_cost(config, sizes_of(config, dataset), device=device)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     pos = positions_of(config.position, edges)
     if config.stencil.kind == "file":

@@ -46,3 +46,11 @@ def test_new_rows_come_first_and_known_ids_are_replaced() -> None:
     assert new.edges.edge_index.shape == nearest(new.x).shape
     joined = {new.ids[int(j)] for j, i in new.edges.edge_index.T.tolist() if new.ids[i] == "29"}
     assert {"2", "3", "4"} <= joined
+
+
+@pytest.mark.parametrize("scale", [2.0**64, 2.0**-74, 2.0**120])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nearest_rows_do_not_depend_on_the_scale(scale: float, sparse: bool) -> None:
+    x = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    some, scaled = (x.to_sparse(), (scale * x).to_sparse()) if sparse else (x, scale * x)
+    assert torch.equal(nearest(scaled), nearest(some))

@@ -229,6 +229,11 @@ def test_default_bilateral_window_reaches_four_sigma() -> None:
     assert torch.equal(bilateral(x, time=0.5, alpha=1.0), bilateral(x, time=0.5, alpha=1.0, radius=4))
 
 
+def test_bilateral_window_is_no_larger_than_the_image() -> None:
+    x = noise(1, 12, 10)
+    assert torch.equal(bilateral(x, time=1e9, alpha=1.0), bilateral(x, time=1e9, alpha=1.0, radius=11))
+
+
 def test_bilateral_filter_is_one_step_of_the_graph_flow() -> None:
     """One step dt = 1 with a = softmax(-|z_i - z_j|^2 / 4t) over the neighbours and the pixel itself is eq. (6)."""
     x, t, alpha = noise(2, 5, 6), 0.7, 3.0

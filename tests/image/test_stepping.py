@@ -144,7 +144,21 @@ def test_bad_times_are_refused(time: float) -> None:
         evolve(noise(1, 3, 3), BELTRAMI, time=time, stepping=Explicit())
 
 
+@pytest.mark.parametrize("stepping", STEPPINGS, ids=repr)
+@pytest.mark.parametrize("time", [1e9, 1e308])
+def test_a_flow_of_too_many_steps_is_refused(stepping: Stepping, time: float) -> None:
+    with pytest.raises(ValueError, match=r"needs 1e\+\d+ metrics, and at most 10000 are allowed: choose a time below"):
+        evolve(noise(1, 3, 3), BELTRAMI, time=time, stepping=stepping)
+
+
 @pytest.mark.parametrize("kind", [Explicit, Implicit])
 def test_bad_holds_are_refused(kind: type[Explicit]) -> None:
     with pytest.raises(ValueError, match="needs a positive `hold`; got 0"):
         kind(hold=0.0)
+
+
+def test_a_surface_so_steep_that_its_metric_overflows_is_refused() -> None:
+    with pytest.raises(ValueError, match="metric of the image's surface is not finite: choose a smaller `alpha`"):
+        evolve(noise(1, 8, 8).float(), LaplaceBeltrami(Surface(1e20)), time=1.0, stepping=Explicit())
+    with pytest.raises(ValueError, match="finite `alpha`"):
+        Surface(1e200)

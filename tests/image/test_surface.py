@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from beltrami.image import Surface
+from beltrami.image import Surface, bilateral
 
 
 def noise(*shape: int, seed: int = 0) -> Tensor:
@@ -101,3 +101,15 @@ def test_bad_images_are_refused() -> None:
         Surface(1.0).pullback(torch.zeros(3, 4))
     with pytest.raises(ValueError, match=r"must be floating point; got torch.uint8"):
         Surface(1.0).pullback(torch.zeros(1, 3, 4, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("scale", [2.0**64, 2.0**-74])
+@pytest.mark.parametrize("patch", [1, 3])
+def test_the_metric_of_a_scaled_image_is_that_of_the_image_with_another_alpha(scale: float, patch: int) -> None:
+    x = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(0))
+    expected = Surface(3.0, patch).pullback(x)
+    for found, entry in zip(Surface(3.0 / scale, patch).pullback(scale * x), expected, strict=True):
+        torch.testing.assert_close(found, entry)
+    torch.testing.assert_close(
+        bilateral(scale * x, time=1.0, alpha=3.0 / scale) / scale, bilateral(x, time=1.0, alpha=3.0)
+    )

@@ -140,3 +140,10 @@ def test_costs_of_segments_are_added() -> None:
 def test_remesh_must_be_positive(remesh: float) -> None:
     with pytest.raises(ValueError, match="positive `remesh`"):
         evolution(remesh=remesh)
+
+
+def test_too_many_graphs_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"rebuild its graph 2e\+09 times until t=2, .* `remesh` of at least 0\.0002"):
+        evolution(remesh=1e-9)
+    with pytest.raises(ValueError, match="rebuild its graph"):
+        evolution(remesh=0.5).trajectory(state(), NONE, [0.0, 1e9])

@@ -140,3 +140,8 @@ def test_nodes_exchanged_by_a_symmetry_have_the_same_return_probabilities() -> N
 def test_return_probabilities_without_steps_are_refused() -> None:
     with pytest.raises(ValueError, match="ReturnProbabilities needs `steps` at least 1; got 0"):
         ReturnProbabilities(0)
+
+
+def test_return_probabilities_of_too_many_steps_are_refused() -> None:
+    with pytest.raises(ValueError, match="ReturnProbabilities takes at most 2000 steps, one a channel; got 1000000000"):
+        ReturnProbabilities(10**9)

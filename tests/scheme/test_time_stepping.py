@@ -14,14 +14,19 @@ from beltrami.scheme import (
     RK4,
     AdamsBashforth,
     AdamsMoulton,
+    Adjoint,
     Bosh3,
+    Checkpointed,
     ConstantSteps,
+    Continuous,
     Controller,
+    Direct,
     Dopri5,
     Euler,
     Scheme,
     Solver,
     solve,
+    step_loop,
 )
 
 RK4_STEPS = Scheme(RK4(), ConstantSteps(0.1))
@@ -167,7 +172,7 @@ def test_a_scheme_needs_at_least_one_step() -> None:
 def test_blow_up_with_constant_steps_raises_with_the_time() -> None:
     """y' = y^2 from 1 blows up at t = 1; with steps of 0.1 Euler overflows a few steps later."""
     with pytest.raises(
-        SolverError, match=r"Euler\(\) met a state that is not finite: .* t=(\S+) of 9 .* smaller `dt`"
+        SolverError, match=r"Euler\(\) failed because the state became NaN or infinite: .* t=(\S+) of 9 .* smaller `dt`"
     ) as caught:
         solve(lambda t, y: y**2, ONE, [0.0, 9.0], Scheme(Euler(), ConstantSteps(0.1)))
     reached = float(str(caught.value).split("t=")[1].split()[0])
@@ -197,12 +202,86 @@ def test_blow_up_with_adaptive_steps_raises_with_the_time() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_field_that_is_not_finite_underflows_at_once(value: float) -> None:
-    with pytest.raises(SolverError, match="step size underflowed: it reached t=0 of 1"):
-        solve(lambda t, y: y * value, ONE, [0.0, 1.0], DOPRI5)
+@pytest.mark.parametrize("start", [0.0, 0.5])
+def test_a_field_that_is_not_finite_is_reported_as_such_with_the_time(value: float, start: float) -> None:
+    with pytest.raises(SolverError, match=r"vector field became NaN or infinite at t=(0|0\.49\d*|0\.5) of 1") as caught:
+        solve(lambda t, y: y * (value if t >= start else -1.0), ONE, [0.0, 1.0], DOPRI5)
+    assert "tolerances" not in str(caught.value)
 
 
-@pytest.mark.parametrize("controller", [ConstantSteps(0.01), PID(1e-12, 1e-12)], ids=repr)
-def test_too_many_steps_raise(controller: Controller) -> None:
+def test_a_field_that_no_step_can_enter_is_reported_as_such() -> None:
+    """The root of y, which falls below zero at t = 1, is NaN after every step from there."""
+    with pytest.raises(SolverError, match=r"vector field became NaN or infinite at t=(0\.99\d*|1) of 2"):
+        solve(lambda t, y: -1.0 - 1e-9 * y.sqrt(), ONE, [0.0, 2.0], DOPRI5)
+
+
+def test_a_finite_field_whose_steps_underflow_is_not_called_nan() -> None:
+    with pytest.raises(SolverError, match="step size underflowed"):
+        solve(lambda t, y: y**2, ONE, [0.0, 2.0], DOPRI5)
+
+
+def test_too_many_adaptive_steps_raise() -> None:
     with pytest.raises(SolverError, match=r"gave up after max_steps=7 steps: it reached t=0.*larger `max_steps`"):
-        solve(decay, ONE, [0.0, 1.0], Scheme(Dopri5(), controller, max_steps=7))
+        solve(decay, ONE, [0.0, 1.0], Scheme(Dopri5(), PID(1e-12, 1e-12), max_steps=7))
+
+
+@pytest.mark.parametrize(
+    ("time", "dt", "steps"), [(1.0, 1e-9, "1e[+]09"), (1e9, 0.5, "2e[+]09"), (1e300, 1e-300, "4.*e[+]18")]
+)
+@pytest.mark.parametrize("adjoint", [Direct(), Checkpointed(), Continuous()], ids=repr)
+def test_too_many_constant_steps_are_refused_before_the_first(
+    time: float, dt: float, steps: str, adjoint: Adjoint
+) -> None:
+    evaluations = 0
+
+    def counted(t: float, y: Tensor) -> Tensor:
+        nonlocal evaluations
+        evaluations += 1
+        return -y
+
+    with pytest.raises(ValueError, match=rf"needs {steps} steps, and `max_steps` allows 10000: .* `dt` of at least"):
+        solve(counted, ONE.clone().requires_grad_(), [0.0, time], Scheme(RK4(), ConstantSteps(dt), adjoint))
+    assert evaluations == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rtol", "atol", "refused"),
+    [
+        (torch.float32, 0.0, 1e-14, True),
+        (torch.float32, 1e-9, 1e-9, True),
+        (torch.float32, 0.0, 1e-6, False),
+        (torch.float32, 2e-7, 0.0, False),
+        (torch.float64, 0.0, 1e-14, False),
+        (torch.float64, 1e-17, 1e-17, True),
+    ],
+)
+def test_tolerances_below_the_resolution_of_the_state_are_refused(
+    dtype: torch.dtype, rtol: float, atol: float, refused: bool
+) -> None:
+    scheme, y0 = Scheme(Dopri5(), PID(rtol, atol), max_steps=100_000), torch.ones(3, dtype=dtype)
+    if not refused:
+        solve(decay, y0, [0.0, 0.01], scheme)
+        return
+    with pytest.raises(ValueError, match=r"less than torch\.float\d\d resolves .* at least \de-\d\d or `atol`"):
+        solve(decay, y0, [0.0, 0.01], scheme)
+
+
+def test_small_states_may_have_small_tolerances() -> None:
+    y0 = torch.full((3,), 1e-9)
+    ys = solve(decay, y0, [0.0, 1.0], Scheme(Dopri5(), PID(0.0, 1e-14))).ys
+    assert float(ys[-1][0]) == pytest.approx(1e-9 * math.exp(-1.0), rel=1e-4)
+
+
+def test_a_solve_stops_before_its_states_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process seems to grow by 2 MiB a step; 2,000 steps do not fit into 3 GiB, and 1,000 do."""
+    seen: list[int] = []
+
+    def resident() -> int:
+        seen.append(len(seen) + 1)
+        return 2**20 * 2 * step_loop.CHECK_EVERY * seen[-1]
+
+    monkeypatch.setattr(step_loop, "resident_memory", resident)
+    monkeypatch.setattr(step_loop, "free_memory", lambda: 3 * 2**30)
+    with pytest.raises(SolverError, match=r"after 128 steps.* 3\.66 GiB more memory and 3 GiB are free.*checkpointed"):
+        solve(decay, ONE, [0.0, 2.0], Scheme(Euler(), ConstantSteps(1e-3)))
+    solve(decay, ONE, [0.0, 1.0], Scheme(Euler(), ConstantSteps(1e-3)))

@@ -19,6 +19,7 @@ from beltrami.scheme import (
     TimeStepping,
     TorchDiffEq,
     solve,
+    torchdiffeq_adapter,
 )
 
 OURS = Scheme(Dopri5(), PID(1e-9, 1e-9))
@@ -77,6 +78,17 @@ def test_params_computed_from_each_other_are_refused_by_continuous() -> None:
 def test_failure_is_a_solver_error() -> None:
     with pytest.raises(SolverError, match=r"torchdiffeq's dopri5 failed between t=0 and 2: .*Try looser"):
         solve(lambda t, y: y**2, torch.ones(1), [0.0, 2.0], TorchDiffEq("dopri5", rtol=1e-6, atol=1e-6))
+
+
+def test_too_many_constant_steps_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"needs 1e\+09 steps, and `max_steps` allows 10000"):
+        solve(lambda t, y: -y, torch.ones(1), [0.0, 1.0], TorchDiffEq("rk4", rtol=1e-3, atol=1e-3, step_size=1e-9))
+
+
+def test_too_many_evaluations_are_a_solver_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torchdiffeq_adapter, "MAX_EVALUATIONS", 100)
+    with pytest.raises(SolverError, match="100 evaluations of the field did not suffice"):
+        solve(lambda t, y: -y, torch.ones(1), [0.0, 50.0], TorchDiffEq("dopri5", rtol=1e-6, atol=1e-9))
 
 
 def test_a_missing_torchdiffeq_raises_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,3 +140,66 @@ def test_an_approximate_search_without_faiss_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(ValueError, match=r"needs faiss: install `beltrami\[approximate\]`"):
         KNN(3, approximate=True)(clusters(), without_edges(clusters()))
+
+
+SCALES = pytest.mark.parametrize("scale", [1e20, 3e38, 1e-22, 1e-38, 1e-43, 1.0])
+
+
+@SCALES
+@pytest.mark.parametrize("offset", [0.0, 0.5], ids=["centred", "aside"])
+def test_neighbours_at_any_scale_are_those_in_double_precision(scale: float, offset: float) -> None:
+    z = (scale * (points() + offset)).float()
+    apart = torch.cdist(z.double(), z.double(), compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(torch.inf)
+    order = apart.sort(dim=1, stable=True).indices
+    expected = {(j, i) for i in range(N) for j in order[i, :4].tolist()}
+    if scale == 1e-43:  # a few multiples of the smallest number: many distances are equal
+        chosen = torch.zeros_like(apart, dtype=torch.bool)
+        chosen[tuple(KNN(4)(z, NONE).edge_index.flip(0))] = True
+        total, least = apart.masked_fill(~chosen, 0).sum(1) / scale, apart.sort(dim=1).values[:, :4].sum(1) / scale
+        torch.testing.assert_close(total, least)
+    else:
+        assert pairs(KNN(4)(z, NONE)) == expected
+    r = float(apart.flatten().sort().values[151:153].mean())
+    if r < 1e300:
+        within = (apart <= r).nonzero().tolist()
+        assert pairs(Radius(r)(z, NONE)) == {(j, i) for i, j in within}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("scale", [1e-22, 1e-38, 1e19])
+def test_neighbours_in_a_ball_of_any_size_are_those_of_the_unit_ball(scale: float, dtype: torch.dtype) -> None:
+    z, unit, r = (scale * points()).to(dtype), points(), 0.35
+    ball, unit_ball = PoincareBall(scale**-2.0), PoincareBall()
+    assert pairs(KNN(4, metric=ball)(z, NONE)) == pairs(KNN(4, metric=unit_ball)(unit, NONE))
+    assert pairs(Radius(r * scale, metric=ball)(z, NONE)) == pairs(Radius(r, metric=unit_ball)(unit, NONE))
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-22, 1e-38])
+def test_points_near_the_origin_of_the_ball_have_euclidean_neighbours(scale: float) -> None:
+    z = (scale * points()).float()
+    assert pairs(KNN(4, metric=PoincareBall())(z, NONE)) == pairs(KNN(4)(points(), NONE))
+    found = pairs(Radius(0.5 * scale, metric=PoincareBall())(z, NONE))
+    assert found == pairs(Radius(0.25 * scale)(z, NONE))
+    assert 0 < len(found) < N * (N - 1)
+
+
+def test_points_outside_a_large_ball_are_refused() -> None:
+    with pytest.raises(ValueError, match="KNN needs points inside the space"):
+        KNN(4, metric=PoincareBall(1e-38))((1e20 * points()).float(), NONE)
+
+
+def test_a_small_cluster_among_distant_points_keeps_its_neighbours() -> None:
+    """Squares of its differences underflow in single precision, at every scale that suits the other points."""
+    z = points()
+    z[:10] *= 1e-25
+    z = z.float()
+    apart = torch.cdist(z.double(), z.double(), compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(torch.inf)
+    expected = {(j, i) for i in range(10) for j in apart[i].argsort()[:3].tolist()}
+    assert {(j, i) for j, i in pairs(KNN(3)(z, NONE)) if i < 10} == expected
+
+
+@with_faiss
+@pytest.mark.parametrize("scale", [2.0**64, 2.0**-74])
+def test_approximate_neighbours_do_not_depend_on_the_scale(scale: float) -> None:
+    near = KNN(4, approximate=True)
+    assert pairs(near((scale * points()).float(), NONE)) == pairs(near(points().float(), NONE))

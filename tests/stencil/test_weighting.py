@@ -5,12 +5,14 @@ from functools import partial
 
 import pytest
 import torch
+from checks import kite
 from torch import Tensor
 
 from beltrami.diffusivity import Gaussian
 from beltrami.graph import Edges
 from beltrami.joint import Joint
 from beltrami.stencil import KNN, Chain, FeatureSimilarity, KeepStrongest, Loops, tf_idf
+from beltrami.stencil.weighting import edge_cosine, unit_rows
 
 N = 12
 close = partial(torch.testing.assert_close, atol=1e-12, rtol=1e-12)
@@ -120,3 +122,18 @@ def test_refusals() -> None:
         FeatureSimilarity(float("inf"))
     with pytest.raises(ValueError, match=r"KeepStrongest needs `share` above 0 and at most 1; got 0.0"):
         KeepStrongest(0.0, Gaussian(Joint(2, 3)))
+
+
+@pytest.mark.parametrize("scale", [1e19, 1e38, 1e-22, 1e-38])
+def test_similarity_of_features_does_not_depend_on_their_scale(scale: float) -> None:
+    x, edges = torch.randn(4, 6, generator=torch.Generator().manual_seed(1)), kite()
+    rows = torch.tensor([[scale], [1.0], [scale], [scale]])
+    torch.testing.assert_close(edge_cosine(rows * x, edges), edge_cosine(x, edges), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(tf_idf(rows * x), tf_idf(x), rtol=1e-6, atol=1e-6)
+
+
+def test_rows_of_ordinary_size_keep_their_bits() -> None:
+    x = torch.randn(5, 7, generator=torch.Generator().manual_seed(1))
+    x[2] = 0
+    assert torch.equal(unit_rows(x), torch.nn.functional.normalize(x, dim=1))
+    assert unit_rows(x[:0]).shape == (0, 7)

@@ -7,9 +7,10 @@ import torch
 
 from beltrami.auto.fit_graph import BUDGET
 from beltrami.auto.linear import STORED_BYTES
-from beltrami.auto.selection import LARGEST_SIMILARITY, MEMORY_SHARE, STATES, free_memory
+from beltrami.auto.selection import LARGEST_SIMILARITY, MEMORY_SHARE, STATES
 from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
+from beltrami.memory import free_memory
 from beltrami.predict.trained_models import CHANNELS
 
 NUMBER = 4  # bytes of a float32

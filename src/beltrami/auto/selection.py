@@ -1,6 +1,5 @@
 """The selection behind `--recipe auto`: train the portfolio within a budget and keep the best member by validation."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from beltrami.config.spec import RunConfig
 from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.errors import SolverError
+from beltrami.memory import free_memory
 from beltrami.model.linear_diffusion import ACCURATE
 from beltrami.predict.trained_models import CHANNELS, Ensemble, new_model, prepare
 from beltrami.train import Fit, Task, ValidationScore
@@ -160,13 +160,6 @@ def _unfit(config: RunConfig, graph: LabelledGraph, device: str, seconds: float)
     if stencil.kind != "isolated" and needed > MEMORY_SHARE * free_memory(device):
         return f"left out: training would need about {needed / 2**30:.0f} GiB of memory"
     return ""
-
-
-def free_memory(device: str) -> int:
-    """Return the bytes of free memory of a GPU, or of all memory of the machine."""
-    if device != "cpu":
-        return int(torch.cuda.mem_get_info(device)[0])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 8 * 2**30
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -6,11 +6,13 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import Any
 
+import torch
 from torch.optim import SGD, Adam, Adamax, AdamW, Optimizer, RMSprop
 
 from beltrami import position
 from beltrami.config import spec_model
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
+from beltrami.config.limits import check_steps, check_weights, widths_of
 from beltrami.config.parser import parse
 from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
@@ -26,6 +28,7 @@ OPTIMISERS: Mapping[str, Callable[..., Optimizer]] = {
 }
 BASELINES, CONTINUOUS = tuple(kinds_of(spec_model.BaselineModelSpec)), tuple(kinds_of(spec_model.ContinuousSpec))
 ZOO = tuple(kinds_of(spec_model.ZooSpec))
+WIDE = 2**24  # numbers of a matrix of weights above which it is not allocated to be counted
 DEFAULT_POS = spec_model.BlendSpec().pos
 
 
@@ -89,6 +92,22 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
     )
 
 
+def count_parameters(config: RunConfig, *, features: int, positions: int, num_classes: int) -> float:
+    """Return the number of weights of the model for inputs of these widths; infinite if it exceeds 64 bits. The weights
+    of a wide model are not allocated."""
+    sizes = {"features": features, "positions": positions, "num_classes": num_classes}
+    widest = max((value for _, value in widths_of(config)), default=1)
+    wide = widest * max(widest, features, positions) > WIDE
+    try:
+        # The device "meta" has no memory, but torch imports for a second before it is used first.
+        with seeded(0), torch.device("meta" if wide else "cpu"):  # the caller's random state stays as it is
+            return sum(parameter.numel() for parameter in build_classifier(config, **sizes).parameters())
+    except (RuntimeError, TypeError, OverflowError):
+        if not wide:
+            raise
+        return math.inf
+
+
 def build_network(config: RunConfig, joint: Joint) -> Evolution:
     """Return the evolution of a network of Table 1 on a state of these channels."""
     kind, time = config.model.kind, terminal_time(config.scheme)
@@ -132,9 +151,9 @@ def check_settings(config: RunConfig) -> None:
     _check_flow(config)
     build_encoding(config.position)
     build_prior(config.stencil)
-    build_training(config.train)
-    with seeded(0):  # the caller's random state stays as it is
-        build_classifier(config, features=1, positions=int(config.position.kind != "none"), num_classes=2)
+    check_steps(config, longest=build_training(config.train).time_grid.multiple)
+    positions = int(config.position.kind != "none")
+    check_weights(config, count_parameters(config, features=1, positions=positions, num_classes=2))
 
 
 def _check_groups(config: RunConfig) -> None:

@@ -11,6 +11,7 @@ from beltrami.data.dataset import Dataset, undirected
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets
+from beltrami.geometry import scale_for_squares
 from beltrami.graph import Edges
 from beltrami.graph.sparse_matrix import to_scipy
 
@@ -85,6 +86,8 @@ def nearest(x: Tensor, *, k: int = NEIGHBOURS) -> Tensor:
     k = min(k, n - 1)
     if k < 1 or x.shape[1] == 0:
         return torch.zeros(2, 0, dtype=torch.long)
+    if (scale := scale_for_squares(x if x.layout == torch.strided else x.to_sparse_coo().coalesce().values())) != 1.0:
+        x = x * scale
     values = x.numpy() if x.layout == torch.strided else to_scipy(x)
     found = NearestNeighbors(n_neighbors=k).fit(values).kneighbors(return_distance=False)
     i = np.repeat(np.arange(n), k)

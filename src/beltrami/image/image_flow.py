@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.geometry import scale_for_squares
 from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
+
+MAX_INTERVALS = 10_000  # of a flow with a frozen metric each
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +164,10 @@ class Explicit(Stepping):
     """Euler steps of the largest length that keeps the image within its extremes: a quarter on the plane."""
 
     def scheme(self, field: PixelDiffusion) -> Scheme:
-        return Scheme(Euler(), ConstantSteps(1 / max(field.rate, 1 / self.hold)))
+        rate = field.rate
+        if not math.isfinite(rate):
+            raise ValueError("the metric of the image's surface is not finite: choose a smaller `alpha`.")
+        return Scheme(Euler(), ConstantSteps(1 / max(rate, 1 / self.hold)))
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,11 @@ def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Te
     of its start."""
     if not (math.isfinite(time) and time > 0.0):
         raise ValueError(f"`time` must be positive; got {time}.")
+    if not time / stepping.hold < MAX_INTERVALS:
+        raise ValueError(
+            f"a flow to `time` {time:g} needs {time / stepping.hold:.4g} metrics, and at most {MAX_INTERVALS} are "
+            f"allowed: choose a time below {MAX_INTERVALS * stepping.hold:g}, or a longer `hold`."
+        )
     intervals = math.ceil(time / stepping.hold * (1.0 - 1e-9))
     length = time / intervals
     for k in range(intervals):
@@ -201,12 +212,15 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
     check_image(x)
     if not (time > 0.0 and alpha >= 0.0):
         raise ValueError(f"bilateral needs a positive `time` and an `alpha` of at least 0; got {time} and {alpha}.")
-    reach = math.ceil(4.0 * math.sqrt(2.0 * time)) if radius is None else radius
-    total, weight = x.clone(), torch.ones_like(x[0])
+    reach = max(x.shape[1:]) - 1  # pixels further apart do not exist
+    reach = min(reach, math.ceil(min(4.0 * math.sqrt(2.0 * time), reach)) if radius is None else radius)
+    total, weight, scale = x.clone(), torch.ones_like(x[0]), scale_for_squares(x)
+    steepness = (alpha / scale) ** 2
     for down in range(reach + 1):
         for right in range(-reach if down else 1, reach + 1):
             here, there = pixel_pairs(x, (down, right))
-            distance = alpha**2 * (there - here).square().sum(0) + (down**2 + right**2)
+            difference = there - here if scale == 1.0 else there * scale - here * scale
+            distance = steepness * difference.square().sum(0) + (down**2 + right**2)
             k = torch.exp(-distance / (4.0 * time))
             for part, values in zip(pixel_pairs(total, (down, right)), (there, here), strict=True):
                 part.addcmul_(k, values)

@@ -1,6 +1,5 @@
 """An image as a surface in space: neighbouring pixels, the metric, and the pixel graph."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -9,12 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from beltrami.geometry import scale_for_squares
 from beltrami.graph import Edges
 from beltrami.joint import Joint
 
 Offset: TypeAlias = tuple[int, int]
 
 DOWN, RIGHT = (1, 0), (0, 1)
+STEEPEST = 1e100  # alpha whose square is still finite
 FALLING, RISING = (1, 1), (1, -1)  # the two diagonals
 
 
@@ -81,7 +82,7 @@ class Surface:
     patch: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.alpha) and self.alpha >= 0.0):
+        if not 0.0 <= self.alpha <= STEEPEST:
             raise ValueError(f"Surface needs a finite `alpha` of at least 0; got {self.alpha}.")
         if self.patch < 1 or self.patch % 2 == 0:
             raise ValueError(f"Surface needs an odd `patch`, 1 for none; got {self.patch}.")
@@ -89,6 +90,8 @@ class Surface:
     def pullback(self, x: Tensor) -> Pullback:
         """Return the metric G at every pixel of ``x`` (c, h, w)."""
         check_image(x)
+        scale = scale_for_squares(x)
+        x = x if scale == 1.0 else x * scale
         pairs = pixel_pairs(x, DOWN), pixel_pairs(x, RIGHT)
         down, right = ((there - here).square().sum(0) for here, there in pairs)
         padded = F.pad(x[None], (1, 1, 1, 1), mode="replicate")[0]
@@ -100,7 +103,7 @@ class Surface:
             k, reach = self.patch, self.patch // 2
             products = F.avg_pool2d(products, (k, 1), 1, (reach, 0), count_include_pad=False)
             products = F.avg_pool2d(products, (1, k), 1, (0, reach), count_include_pad=False)
-        g11, g12, g22 = self.alpha**2 * products
+        g11, g12, g22 = (self.alpha / scale) ** 2 * products
         return Pullback(1 + g11, g12, 1 + g22)
 
 

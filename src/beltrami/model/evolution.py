@@ -13,6 +13,7 @@ from beltrami.scheme import Stats, TimeStepping, solve
 from beltrami.stencil import Keep, Stencil
 
 ROUND_OFF = 1e-9  # relative: a shorter last segment is merged into the one before
+MAX_SEGMENTS = 10_000  # of a solve
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Evolution(nn.Module):
         if remesh is not None and not 0 < remesh < float("inf"):
             raise ValueError(f"Evolution needs a positive `remesh`; got {remesh}. Use None for a fixed graph.")
         self.flow, self.scheme, self.time, self.remesh = flow, scheme, time, remesh
+        self._count_segments(time)
         self.stencil = Keep() if stencil is None else stencil
         self.costs = tuple(costs)
 
@@ -104,5 +106,15 @@ class Evolution(nn.Module):
         if self.remesh is None or len(ts) < 2:
             yield ts[0], ts[-1]
             return
-        count = int((ts[-1] - ts[0]) / self.remesh * (1 - ROUND_OFF))
+        count = self._count_segments(ts[-1] - ts[0])
         yield from pairwise((*(ts[0] + k * self.remesh for k in range(count + 1)), ts[-1]))
+
+    def _count_segments(self, time: float) -> int:
+        """Return how many segments of full length come before the last one; too many are refused."""
+        count = 0.0 if self.remesh is None else time / self.remesh * (1 - ROUND_OFF)
+        if not count < MAX_SEGMENTS:
+            raise ValueError(
+                f"Evolution would rebuild its graph {count:.4g} times until t={time:g}, and at most {MAX_SEGMENTS} "
+                f"times are allowed: choose a `remesh` of at least {time / MAX_SEGMENTS:.2g}."
+            )
+        return int(count)

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.pagerank.kernel import Kernel, heat_kernel, personalised_pagerank, symmetric_weights, top_entries
+from beltrami.graph.pagerank.kernel import (
+    Kernel,
+    check_heat_time,
+    check_restart,
+    heat_kernel,
+    personalised_pagerank,
+    symmetric_weights,
+    top_entries,
+)
 from beltrami.graph.pagerank.push import largest_entries
 from beltrami.position.base import Encoding, Progress, check_counts, check_positive, reporter
 
@@ -37,6 +45,7 @@ class PPR(Encoding):
     def __post_init__(self) -> None:
         if not 0 < self.restart < 1:
             raise ValueError(f"PPR needs `restart` between 0 and 1; got {self.restart}.")
+        check_restart(self.restart)
         if self.top is not None:
             check_counts(self, "top")
 
@@ -63,6 +72,7 @@ class Heat(Encoding):
 
     def __post_init__(self) -> None:
         check_positive(self, "time")
+        check_heat_time(self.time)
         if self.top is not None:
             check_counts(self, "top")
 

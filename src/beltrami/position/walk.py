@@ -8,6 +8,7 @@ from torch import Tensor
 from beltrami.graph import Edges, aggregate, collect
 from beltrami.position.base import Encoding, Progress, check_counts, generator_on, reporter
 
+MAX_STEPS = 2_000  # of a walk whose return probability is wanted
 BLOCK = 512  # columns of the transition matrix's powers computed at once
 
 
@@ -28,6 +29,8 @@ class ReturnProbabilities(Encoding):
 
     def __post_init__(self) -> None:
         check_counts(self, "steps")
+        if self.steps > MAX_STEPS:
+            raise ValueError(f"ReturnProbabilities takes at most {MAX_STEPS} steps, one a channel; got {self.steps}.")
 
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         w = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from beltrami.auto.estimate import CostEstimate
-from beltrami.auto.selection import free_memory
 from beltrami.data.graph_summary import ColumnSummary, GraphSummary
 from beltrami.data.graph_table import Dropped
 from beltrami.data.labelled_graph import NEIGHBOURS
+from beltrami.memory import free_memory
 from beltrami.report.graph_report import counts_table, facts_table, graph_console
 
 MOST_COLUMNS = 30  # columns that are listed
@@ -132,7 +132,7 @@ def _estimate(found: CostEstimate) -> dict[str, str]:
     models = found.seconds - found.baselines
     parts = f", {_seconds(found.baselines)} of them for the baselines" if models else ""
     time = f"up to about {_seconds(found.seconds)}{parts}"
-    return {"time": time, "memory": f"about {memory:.1f} GiB; this machine has {free_memory('cpu') / 2**30:.1f} GiB"}
+    return {"time": time, "memory": f"about {memory:.1f} GiB; {free_memory() / 2**30:.1f} GiB are free"}
 
 
 def _seconds(seconds: float) -> str:

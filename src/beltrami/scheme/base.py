@@ -76,6 +76,10 @@ class Controller(ABC):
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         """Return the length of the first step from ``t0`` towards ``t1``."""
 
+    def least_steps(self, t0: float, t1: float) -> int:
+        """Return the fewest steps that it may take from ``t0`` to ``t1``, as far as known before a solve."""
+        return 1
+
     @abstractmethod
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         """Accept or reject a step of length ``dt`` from ``y0``."""
@@ -149,6 +153,10 @@ class TimeStepping(ABC):
         """Whether the host reads values during a solve; if not, the solve can be captured as a CUDA graph."""
         return True
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        """Refuse times whose solve would take too many steps, as far as known before it starts; by default none."""
+        return
+
     @abstractmethod
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         """Solve at the times ``ts``, which ``solve`` has checked."""
@@ -196,6 +204,15 @@ def warmup() -> Iterator[None]:
         yield
     finally:
         _in_warmup.reset(token)
+
+
+def check_step_count(steps: int, max_steps: int, t0: float, t1: float) -> None:
+    """Refuse a solve that needs more than ``max_steps`` steps."""
+    if steps > max_steps:
+        raise ValueError(
+            f"the solve from t={t0:g} to {t1:g} needs {steps:.4g} steps, and `max_steps` allows {max_steps}: choose a "
+            f"shorter time, a `dt` of at least {(t1 - t0) / max_steps:.2g}, or a larger `max_steps`."
+        )
 
 
 def check_tolerances(who: object, rtol: float, atol: float) -> None:

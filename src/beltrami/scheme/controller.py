@@ -14,6 +14,7 @@ from beltrami.scheme.interpolant import add_scaled
 
 SAFETY = 0.9  # s
 MIN_FACTOR, MAX_FACTOR = 0.2, 10.0  # bounds of the ratio of two steps
+MOST = 2.0**62  # larger counts of steps are this one
 SMALLEST_ERROR = 1e-10  # smaller errors count as this one, so that their inverse powers stay finite
 
 
@@ -29,8 +30,11 @@ class ConstantSteps(Controller):
             raise ValueError(f"ConstantSteps needs a positive `dt`; got {self.dt}.")
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
-        ratio = (t1 - t0) / self.dt
-        return (t1 - t0) / max(1, math.ceil(ratio * (1.0 - 1e-9)))  # 1 / 0.1 must be ten steps, not eleven
+        return (t1 - t0) / self.least_steps(t0, t1)
+
+    def least_steps(self, t0: float, t1: float) -> int:
+        ratio = min((t1 - t0) / self.dt, MOST)
+        return max(1, math.ceil(ratio * (1.0 - 1e-9)))  # 1 / 0.1 must be ten steps, not eleven
 
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         return Decision(True, dt)
@@ -63,10 +67,24 @@ class PID(Controller):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
+        self._check_resolution(y0)
         if self.first is not None:
             return float(self.first)
         # Runs of a batch that share their steps take the shortest.
         return float(self.estimate_first(f, t0, t1, y0, solver, read=lambda dt: float(debug_unwrap(dt).min().item())))
+
+    @torch.no_grad()
+    def _check_resolution(self, y0: Tensor) -> None:
+        """Refuse tolerances below the round-off of the state, which no step meets; synchronises if ``rtol`` is."""
+        eps = torch.finfo(y0.dtype).eps
+        if self.rtol >= eps:
+            return
+        if float(debug_unwrap(rms(y0 / (self.atol + self.rtol * y0.abs()))).max()) > 1.0 / eps:
+            size = float(debug_unwrap(rms(y0)).max())
+            raise ValueError(
+                f"rtol={self.rtol:g} and atol={self.atol:g} are less than {y0.dtype} resolves for values of size "
+                f"{size:.2g}: use `rtol` of at least {2 * eps:.0e} or `atol` of at least {2 * eps * size:.0e}."
+            )
 
     @torch.no_grad()
     def estimate_first(
@@ -136,6 +154,9 @@ class PrefixController(Controller):
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         return self.controller.first_step(f, t0, t1, y0, solver)
+
+    def least_steps(self, t0: float, t1: float) -> int:
+        return self.controller.least_steps(t0, t1)
 
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         error = step.error

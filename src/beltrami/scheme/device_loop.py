@@ -13,7 +13,7 @@ from torch.func import debug_unwrap
 from beltrami.scheme.base import Stats, Step, Time, VectorField
 from beltrami.scheme.controller import PID, SMALLEST_ERROR, error_exponent, rms
 from beltrami.scheme.runge_kutta import RungeKutta
-from beltrami.scheme.step_loop import STRETCH, failure, smallest_step
+from beltrami.scheme.step_loop import STRETCH, MemoryCheck, failure, smallest_step, underflow
 
 if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme
@@ -64,7 +64,7 @@ class DeviceLoop:
         ys = torch.stack([y0, *progress.inner.values(), y1])
         late = now.t < self.ts[-1]
         if debug_unwrap(late) is late:
-            progress.check(self.scheme)
+            progress.check(f, y1, self.scheme)
             return ys
         stats.last_dt = now.dt
         return ys.masked_fill(late, math.nan)
@@ -74,7 +74,9 @@ class DeviceLoop:
         state, y = self.solver.init(f, self.ts[0], y0), y0
         now = self._start(f, y0)
         goal = torch.full_like(now.t, self.ts[-1])
-        for _ in range(self.scheme.max_steps):
+        memory_check = MemoryCheck(y0, self.scheme.max_steps)
+        for trials in range(self.scheme.max_steps):
+            memory_check(trials, self.ts[-1] - progress.t, progress.dt)
             last = torch.add(now.t, now.dt, alpha=STRETCH) >= self.ts[-1]
             end = torch.where(last, goal, now.t + now.dt)
             step = self.solver.step(f, now.t, end, y, state)
@@ -162,12 +164,13 @@ class _Progress:
         for t in times:
             self.inner[t] = torch.where((t0 < t) & (t <= t1), step.interpolate(t), self.inner[t])
 
-    def check(self, scheme: "Scheme") -> None:
-        """Raise if a single run did not reach the end."""
+    def check(self, f: VectorField, y: Tensor, scheme: "Scheme") -> None:
+        """Raise if a single run, which arrived at the state ``y``, did not reach the end."""
         self.stats.last_dt, end = self.dt, self.ts[-1]
         if self.t < end:
-            what = "the step size underflowed" if self.finished else f"gave up after max_steps={scheme.max_steps} steps"
-            raise failure(what, self.t, end, self.dt, scheme)
+            if self.finished:
+                raise underflow(f, y, self.t, end, self.dt, scheme)
+            raise failure(f"gave up after max_steps={scheme.max_steps} steps", self.t, end, self.dt, scheme)
 
 
 class Readback:

@@ -40,6 +40,9 @@ class EnergyController(Controller):
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:
         return self.controller.first_step(f, t0, t1, y0, solver)
 
+    def least_steps(self, t0: float, t1: float) -> int:
+        return self.controller.least_steps(t0, t1)
+
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
         after = self._energies(step.y1)
         runs = len(after)
@@ -72,6 +75,9 @@ class EnergyDecreasing(TimeStepping):
     """
 
     scheme: Scheme
+
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        self.scheme.check_times(ts)
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, Potential):

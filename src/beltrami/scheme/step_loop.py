@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.func import debug_unwrap
 
 from beltrami.errors import SolverError
+from beltrami.memory import free_memory, in_bytes, resident_memory
 from beltrami.scheme.base import State, Stats, Step, VectorField, is_batched_or_captured
 
 if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme
 
 STRETCH = 1.001  # the last step may be longer by this factor, so that round-off leaves no tiny step at the end
+CHECK_EVERY = 64  # steps between two checks of the memory that steps take
+NEGLIGIBLE = 2**28  # bytes below which the free memory is not looked up
 
 
 class AcceptedStep(NamedTuple):
@@ -38,10 +42,12 @@ def accepted_steps(
     """Step from ``t0`` to exactly ``t1``; yield the accepted steps and count all steps in ``stats``.
 
     Raises:
-        SolverError: after ``scheme.max_steps`` trials, if the step size underflows, or if a state is not finite. With
-            constant steps the last is checked once, at the end, so that the host need not read every state.
+        SolverError: after ``scheme.max_steps`` trials, if the step size underflows, if a state is not finite, or if the
+            memory of the machine will not suffice. With constant steps a state that is not finite is found at the end,
+            so that the host need not read every state.
     """
     solver, controller = scheme.solver, scheme.controller
+    memory_check = MemoryCheck(y0, scheme.max_steps)
     state = solver.init(f, t0, y0)
     dt = controller.first_step(f, t0, t1, y0, solver)
     memory: tuple[float, ...] = ()
@@ -52,7 +58,8 @@ def accepted_steps(
         if trials == scheme.max_steps:
             raise failure(f"gave up after max_steps={trials} steps", t, t1, dt, scheme)
         if not dt >= smallest_step(t0, t1):
-            raise failure("the step size underflowed", t, t1, dt, scheme)
+            raise underflow(f, y, t, t1, dt, scheme)
+        memory_check(trials, t1 - t, dt)
         trials += 1
         last = t + STRETCH * dt >= t1
         length, end = (t1 - t, t1) if last else (dt, t + dt)
@@ -81,7 +88,29 @@ def accepted_steps(
     finite = torch.isfinite(torch.stack(sums)).tolist() if sums else []
     if not all(finite):
         bad = finite.index(False)
-        raise failure("met a state that is not finite", times[bad], times[-1], times[bad + 1] - times[bad], scheme)
+        dt = times[bad + 1] - times[bad]
+        raise failure("failed because the state became NaN or infinite", times[bad], times[-1], dt, scheme)
+
+
+class MemoryCheck:
+    """Stops a solve on the CPU whose further steps would need more memory than is free: with a gradient, every step
+    keeps its states. The need is estimated from the last ``CHECK_EVERY`` steps and the present step length."""
+
+    def __init__(self, y0: Tensor, max_steps: int) -> None:
+        self.applies, self.max_steps, self.before = y0.device.type == "cpu", max_steps, 0
+
+    def __call__(self, trials: int, time_left: float, dt: float) -> None:
+        """Check after ``trials`` steps; raise ``SolverError`` if the memory will not suffice."""
+        if not self.applies or trials % CHECK_EVERY or not trials or not (held := resident_memory()):
+            return
+        grown, self.before = held - (self.before or held), held
+        needed = grown / CHECK_EVERY * min(time_left / max(dt, 1e-300), self.max_steps - trials)
+        if needed > NEGLIGIBLE and needed > (free := free_memory()):
+            raise SolverError(
+                f"the solve stopped after {trials} steps, because the states of all steps would need about "
+                f"{in_bytes(needed)} more memory and {in_bytes(free)} are free. Try looser tolerances or longer steps, "
+                "a shorter time, or the checkpointed adjoint, which keeps few states."
+            )
 
 
 def smallest_step(t0: float, t1: float) -> float:
@@ -89,13 +118,35 @@ def smallest_step(t0: float, t1: float) -> float:
     return 10.0 * math.ulp(max(abs(t0), abs(t1)))
 
 
+@torch.no_grad()
+def underflow(f: VectorField, y: Tensor, t: float, t1: float, dt: float, scheme: "Scheme") -> SolverError:
+    """Return the error of a step size that underflowed at the state ``y``: the cause may be a value that is not finite.
+
+    ``f`` is evaluated at the state, and a little later.
+    """
+    dy = f(t, y)
+    little = 100.0 * smallest_step(t, t1)
+    later = f(t + little, torch.add(y, dy, alpha=little))
+    if _all_finite(y) and _all_finite(dy) and _all_finite(later):
+        return failure("failed because the step size underflowed", t, t1, dt, scheme)
+    what = "vector field" if _all_finite(y) else "state"
+    return SolverError(
+        f"{scheme.solver!r} failed because the {what} became NaN or infinite at t={t:.6g} of {t1:.6g}: shorter steps "
+        "do not help. Check the values that the field is computed from, or try a smaller learning rate."
+    )
+
+
 def failure(what: str, t: float, t1: float, dt: float, scheme: "Scheme") -> SolverError:
     """Return the error that says what failed, which time was reached, and what to try."""
     remedy = (
-        "looser tolerances, a larger `max_steps`, or ImplicitEuler or CrankNicolson if the problem is stiff"
+        "looser tolerances, a larger `max_steps`, or an implicit solver if the problem is stiff"
         if scheme.controller.adaptive
-        else "a smaller `dt`, a larger `max_steps`, an adaptive solver such as Dopri5 with PID, or an implicit one"
+        else "a smaller `dt`, an adaptive scheme, or an implicit solver"
     )
     return SolverError(
         f"{scheme.solver!r} {what}: it reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}."
     )
+
+
+def _all_finite(x: Tensor) -> bool:
+    return bool(torch.isfinite(debug_unwrap(x)).all())

@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from beltrami.scheme.adjoint.continuous import Continuous
 from beltrami.scheme.adjoint.discrete import Direct
 from beltrami.scheme.base import (
     Adjoint,
@@ -18,6 +19,7 @@ from beltrami.scheme.base import (
     Stats,
     TimeStepping,
     VectorField,
+    check_step_count,
     is_batched_or_captured,
 )
 
@@ -49,6 +51,12 @@ class Scheme(TimeStepping):
     def synchronises(self) -> bool:
         return self.controller.adaptive or self.solver.synchronises or not isinstance(self.adjoint, Direct)
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        check_step_count(self.controller.least_steps(ts[0], ts[-1]), self.max_steps, ts[0], ts[-1])
+        if isinstance(self.adjoint, Continuous) and self.adjoint.scheme is not None:
+            for interval in pairwise(ts):
+                self.adjoint.scheme.check_times(interval)
+
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         stats = Stats()
         return Solution(self.adjoint.run(InitialValueProblem(f, ts, self, stats), y0, params), stats)
@@ -78,6 +86,7 @@ def solve(
         ``y0`` (...) -> ``ys`` (len(ts), ...).
 
     Raises:
+        ValueError: if the solve would take too many steps.
         SolverError: if time stepping fails.
     """
     times = tuple(float(t) for t in ts)
@@ -90,6 +99,7 @@ def solve(
                 "time, give solve the field -f(-t, y)."
             )
     _check_state(y0)
+    scheme.check_times(times)
     return scheme.run(f, y0, times, tuple(params))
 
 

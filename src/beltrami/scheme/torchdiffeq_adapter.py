@@ -9,7 +9,19 @@ from torch.autograd.graph import Node, get_gradient_edge
 
 from beltrami.errors import SolverError
 from beltrami.scheme.adjoint import Continuous, Direct
-from beltrami.scheme.base import Adjoint, CountingField, Solution, Stats, TimeStepping, VectorField, requiring_grad
+from beltrami.scheme.base import (
+    Adjoint,
+    CountingField,
+    Solution,
+    Stats,
+    TimeStepping,
+    VectorField,
+    check_step_count,
+    requiring_grad,
+)
+from beltrami.scheme.controller import ConstantSteps
+
+MAX_STEPS, MAX_EVALUATIONS = 10_000, 70_000  # of a solve
 
 
 @dataclass(frozen=True)
@@ -18,7 +30,8 @@ class TorchDiffEq(TimeStepping):
 
     Its ``Continuous`` integrates y backwards together with the adjoint over each whole interval: for diffusion, which
     is unstable backwards, keep intervals short. Evaluations are counted, steps are not. ``method`` is torchdiffeq's
-    name of the solver, such as ``"dopri5"``; ``step_size`` is for its solvers with constant steps.
+    name of the solver, such as ``"dopri5"``; ``step_size`` is for its solvers with constant steps. A solve may evaluate
+    the field ``MAX_EVALUATIONS`` times.
     """
 
     method: str
@@ -31,6 +44,10 @@ class TorchDiffEq(TimeStepping):
         if self.adjoint not in (Direct(), Continuous()):
             raise ValueError(f"torchdiffeq has the adjoints Direct() and Continuous(); got {self.adjoint!r}.")
 
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        if self.step_size is not None:
+            check_step_count(ConstantSteps(self.step_size).least_steps(ts[0], ts[-1]), MAX_STEPS, ts[0], ts[-1])
+
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         try:
             from torchdiffeq import odeint, odeint_adjoint
@@ -38,12 +55,18 @@ class TorchDiffEq(TimeStepping):
             raise ImportError("TorchDiffEq needs torchdiffeq: pip install beltrami[torchdiffeq].") from missing
         stats = Stats()
         field = CountingField(f, stats)
+
+        def bounded(t: Tensor, y: Tensor) -> Tensor:
+            if stats.evaluations >= MAX_EVALUATIONS:  # the error that torchdiffeq itself raises
+                raise AssertionError(f"{MAX_EVALUATIONS} evaluations of the field did not suffice")
+            return field(float(t.detach()), y)
+
         solve = odeint if self.adjoint == Direct() else partial(odeint_adjoint, adjoint_params=_independent(params))
         times = torch.tensor(ts, dtype=y0.dtype, device=y0.device)
         options = {"norm": _rms} if self.step_size is None else {"step_size": self.step_size}
         choices = {"rtol": self.rtol, "atol": self.atol, "method": self.method, "options": options}
         try:
-            ys = solve(lambda t, y: field(float(t.detach()), y), y0, times, **choices)
+            ys = solve(bounded, y0, times, **choices)
         except AssertionError as failure:
             raise SolverError(
                 f"torchdiffeq's {self.method} failed between t={ts[0]:.6g} and {ts[-1]:.6g}: {failure}. "

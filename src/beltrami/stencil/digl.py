@@ -14,7 +14,7 @@ from torch import Tensor
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
-from beltrami.graph.pagerank.kernel import personalised_pagerank, top_entries
+from beltrami.graph.pagerank.kernel import check_restart, personalised_pagerank, top_entries
 from beltrami.graph.pagerank.push import entries_above, largest_entries
 from beltrami.stencil.base import Fixed
 
@@ -80,6 +80,7 @@ class Threshold(Fixed):
 def _check_restart(stencil: TopK | Threshold) -> None:
     if not 0 < stencil.restart < 1:
         raise ValueError(f"{type(stencil).__name__} needs `restart` between 0 and 1; got {stencil.restart}.")
+    check_restart(stencil.restart)
 
 
 def _as_edges(kernel: Tensor) -> Edges:

@@ -45,15 +45,15 @@ class KNN(Stencil):
 
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
-        p, n = _points(self, z, edges), edges.num_nodes
+        (p, metric, _), n = _points(self, z, edges), edges.num_nodes
         if self.k >= n:
             raise ValueError(f"KNN needs `k` below the number of nodes; got k={self.k}, {n} nodes. Use `Complete()`?")
         nodes = torch.arange(n, device=p.device)
         i, j, nodes = _search_with_faiss(p, self.k) if self.approximate else (nodes[:0], nodes[:0], nodes)
-        return _as_edges([(i, j), *(self._nearest(p, rows) for rows in _blocks(nodes, p))], n)
+        return _as_edges([(i, j), *(self._nearest(p, rows, metric) for rows in _blocks(nodes, p))], n)
 
-    def _nearest(self, p: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        distance, error = _rounded_distances(p, rows, self.metric)
+    def _nearest(self, p: Tensor, rows: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
+        distance, error = _rounded_distances(p, rows, metric)
         near, sender = distance.topk(min(self.k + EXTRA, len(p) - 1), largest=False)
         # Both the k-th distance and any that should come before it may be wrong by the error.
         limit = (near[:, self.k - 1].square() + 2 * error).sqrt()
@@ -63,7 +63,7 @@ class KNN(Stencil):
         row, j = torch.cat((i, more_i)), torch.cat((sender[i, place], more_j))
         in_order = (row * len(p) + j).argsort()
         row, j = row[in_order], j[in_order]
-        kept = largest_per_row(row, -_exact_distances(p, rows[row], j, self.metric), top=self.k)
+        kept = largest_per_row(row, -_exact_distances(p, rows[row], j, metric), top=self.k)
         return rows[row[kept]], j[kept]
 
 
@@ -86,27 +86,29 @@ class Radius(Stencil):
 
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
-        p = _points(self, z, edges)
-        nodes = torch.arange(len(p), device=p.device)
-        return _as_edges([self._within(p, rows) for rows in _blocks(nodes, p)], edges.num_nodes)
+        p, metric, factor = _points(self, z, edges)
+        r, nodes = self.r * factor, torch.arange(len(p), device=p.device)
+        return _as_edges([self._within(p, rows, metric, r) for rows in _blocks(nodes, p)], edges.num_nodes)
 
-    def _within(self, p: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        rounded, error = _rounded_distances(p, rows, self.metric)
-        row, j = (rounded <= (self.r**2 + error).sqrt()).nonzero().T
-        distance = _exact_distances(p, rows[row], j, self.metric)
-        within = distance <= self.r
+    def _within(self, p: Tensor, rows: Tensor, metric: Metric, r: float) -> tuple[Tensor, Tensor]:
+        rounded, error = _rounded_distances(p, rows, metric)
+        row, j = (rounded <= (error + r * r).sqrt()).nonzero().T
+        distance = _exact_distances(p, rows[row], j, metric)
+        within = distance <= r
         return rows[row[within]], j[within]
 
 
-def _points(stencil: KNN | Radius, z: Tensor, edges: Edges) -> Tensor:
+def _points(stencil: KNN | Radius, z: Tensor, edges: Edges) -> tuple[Tensor, Metric, float]:
+    """Return the points, the metric and the factor of distances of :meth:`Metric.rescaled`."""
     name = type(stencil).__name__
     check_matrix(z, name="z", rows=edges.num_nodes)
     p = z if stencil.on is None else z[:, stencil.on]
     if p.shape[1] == 0:
         raise ValueError(f"{name} needs channels to measure in; `on` ({stencil.on}) leaves none of {z.shape[1]}.")
-    if not bool(stencil.metric.inside(p).all()):
+    p, metric, factor = stencil.metric.rescaled(p)
+    if not bool(metric.inside(p).all()):
         raise ValueError(f"{name} needs points inside the space of {stencil.metric}; put them there with `project`.")
-    return p.contiguous()
+    return p.contiguous(), metric, factor
 
 
 def _blocks(nodes: Tensor, p: Tensor) -> Iterator[Tensor]:
@@ -126,9 +128,15 @@ def _rounded_distances(p: Tensor, rows: Tensor, metric: Metric) -> tuple[Tensor,
 
 
 def _exact_distances(p: Tensor, i: Tensor, j: Tensor, metric: Metric) -> Tensor:
-    """Return the distance of each pair from its difference, in chunks."""
+    """Return the distance of each pair from its difference, in chunks. The squares of pairs much closer than the points
+    as a whole may underflow: these are computed in double precision."""
     chunk = max(1, BLOCK // p.shape[1])
-    return torch.cat([metric.distance(p[a], p[b]) for a, b in zip(i.split(chunk), j.split(chunk), strict=True)])
+    parts = [metric.distance(p[a], p[b]) for a, b in zip(i.split(chunk), j.split(chunk), strict=True)]
+    distance = torch.cat(parts)
+    close = (distance < torch.finfo(p.dtype).tiny ** 0.4).nonzero()[:, 0]
+    for some in close.split(chunk) if p.dtype == torch.float32 else ():
+        distance[some] = metric.distance(p[i[some]].double(), p[j[some]].double()).to(p.dtype)
+    return distance
 
 
 def _as_edges(parts: list[tuple[Tensor, Tensor]], num_nodes: int) -> Edges:

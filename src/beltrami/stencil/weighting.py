@@ -146,11 +146,23 @@ def tf_idf(x: Tensor) -> Tensor:
     Words that occur in every text say little about which texts are similar.
     """
     frequency = (x != 0).sum(0).to(x.dtype)
-    return F.normalize(x * (1 + torch.log((1 + len(x)) / (1 + frequency))), dim=1)
+    return unit_rows(x * (1 + torch.log((1 + len(x)) / (1 + frequency))))
 
 
 def edge_cosine(x: Tensor, edges: Edges) -> Tensor:
     """Return the cosine similarity of the ends of each edge, (m,), in chunks: x may have thousands of columns."""
-    unit, chunk = F.normalize(x, dim=1), max(1, CHUNK // max(1, x.shape[1]))
+    unit, chunk = unit_rows(x), max(1, CHUNK // max(1, x.shape[1]))
     ends = zip(edges.i.split(chunk), edges.j.split(chunk), strict=True)
     return torch.cat([(unit[i] * unit[j]).sum(1) for i, j in ends])
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """Return rows scaled to length one, zero rows as they are, (n, d). A row whose squares would overflow or underflow
+    is multiplied by a power of two before."""
+    largest, limits = torch.linalg.vector_norm(x, math.inf, dim=1, keepdim=True), torch.finfo(x.dtype)
+    extreme = (largest > 0) & ((largest < limits.tiny**0.25) | (largest > limits.max**0.25))
+    if x.numel() and bool(extreme.any()):
+        furthest = math.frexp(limits.max)[1] - 2
+        exponent = -torch.frexp(largest).exponent.clamp(-furthest, furthest)
+        x = x * torch.where(extreme, torch.ldexp(torch.ones_like(largest), exponent), 1.0)
+    return F.normalize(x, dim=1)

@@ -11,6 +11,8 @@ from beltrami.model import Classifier, Inputs
 from beltrami.train.cuda_graph import replayed
 from beltrami.train.task import Classification, Task
 
+MAX_TIMES = 10_000  # of a grid
+
 
 @dataclass(frozen=True, order=True)
 class ValidationScore:
@@ -39,6 +41,11 @@ class TimeGrid:
             raise ValueError(
                 "TimeGrid needs `multiple`, `resolution` and `patience` at least 1 and finite; "
                 f"got {self.multiple}, {self.resolution}, {self.patience}."
+            )
+        if self.multiple * self.resolution > MAX_TIMES:
+            raise ValueError(
+                f"TimeGrid has at most {MAX_TIMES} times, and `multiple` {self.multiple:g} with `resolution` "
+                f"{self.resolution} makes more: choose a smaller one."
             )
 
     def times(self, time: float) -> tuple[float, ...]:

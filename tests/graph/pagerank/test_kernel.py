@@ -1,6 +1,7 @@
 """Personalised PageRank against the dense inverse, heat against the dense exponential."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -10,6 +11,9 @@ from torch import Tensor
 
 from beltrami.graph import Edges, aggregate
 from beltrami.graph.pagerank.kernel import heat_kernel, personalised_pagerank, symmetric_weights, top_entries
+from beltrami.graph.pagerank.push import largest_entries
+from beltrami.position import PPR, Heat
+from beltrami.stencil import Threshold, TopK
 
 EYE = torch.eye(6, dtype=torch.float64)
 ALL = torch.arange(6)
@@ -193,3 +197,26 @@ def test_products_grow_with_the_root_of_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_negative_or_infinite_time_is_refused(time: float) -> None:
     with pytest.raises(ValueError, match="`time` must be finite and not negative"):
         heat_kernel(kite(), torch.arange(4), time=time)
+
+
+@pytest.mark.parametrize("time", [1e9, 1e300])
+def test_a_heat_kernel_of_too_many_products_is_refused(time: float) -> None:
+    with pytest.raises(ValueError, match=r"heat kernel at `time` 1e.* at most 2000 are allowed: choose a time below"):
+        heat_kernel(kite(), torch.arange(4), time=time)
+    with pytest.raises(ValueError, match="heat kernel at `time`"):
+        Heat(time=time)
+
+
+@pytest.mark.parametrize("restart", [1e-9, 1e-300])
+def test_a_pagerank_of_too_many_products_is_refused(restart: float) -> None:
+    message = r"PageRank with `restart` 1e-.* at most 2000 are allowed: choose a `restart` of at least 1e-4"
+    refused: list[Callable[[], object]] = [
+        lambda: personalised_pagerank(kite(), torch.arange(4), restart=restart),
+        lambda: largest_entries(kite(), restart=restart, top=2),
+        lambda: PPR(restart=restart),
+        lambda: TopK(2, restart=restart),
+        lambda: Threshold(0.1, restart=restart),
+    ]
+    for call in refused:
+        with pytest.raises(ValueError, match=message):
+            call()

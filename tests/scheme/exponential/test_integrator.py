@@ -2,12 +2,14 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
 from checks import Full
 from torch import Tensor
 from torch.autograd import gradcheck
+from torch.func import vmap
 
 from beltrami.errors import SolverError
 from beltrami.scheme import (
@@ -21,6 +23,7 @@ from beltrami.scheme import (
     SparsityPattern,
     solve,
 )
+from beltrami.scheme.base import warmup
 from beltrami.scheme.exponential.integrator import expand, mean_norm
 from beltrami.scheme.exponential.polynomial import Chebyshev, Taylor
 
@@ -292,3 +295,38 @@ def test_entries_that_are_not_finite_are_refused() -> None:
 def test_meaningless_tolerances_are_refused(rtol: float, atol: float) -> None:
     with pytest.raises(ValueError, match="Exponential needs non-negative `rtol` and `atol`"):
         Exponential(rtol, atol)
+
+
+@pytest.mark.parametrize("time", [1e9, 1e300])
+def test_a_time_that_needs_too_many_terms_is_refused_before_the_first_product(time: float) -> None:
+    products = 0
+
+    class Counted(Dense):
+        def __call__(self, t: float, y: Tensor) -> Tensor:
+            nonlocal products
+            products += 1
+            return super().__call__(t, y)
+
+    for run in (solve, vmap(solve, in_dims=(None, 0, None, None)), in_warmup):
+        with pytest.raises(ValueError, match=r"needs up to \S+ terms for a time of 1e.* at most 2000 are allowed"):
+            run(Counted(ring(directed=False), norm=2.0), normal(N, D), (0.0, time), TIGHT)
+    assert products == 0
+
+
+def in_warmup(*arguments: Any) -> object:
+    with warmup():
+        return solve(*arguments)
+
+
+def test_a_large_rate_counts_as_a_long_time() -> None:
+    field = Dense(ring(directed=False), alpha=torch.tensor(1e9).double(), norm=2.0)
+    with pytest.raises(ValueError, match="needs up to"):
+        solve(field, normal(N, D), (0.0, 1.0), TIGHT)
+
+
+def test_a_spectrum_far_from_real_may_need_too_many_powers() -> None:
+    with pytest.raises(ValueError, match=r"needs up to \S+ terms"):
+        solve(Dense(ring(directed=True), norm=2.0), normal(N, D), (0.0, 4e3), Exponential(1e-3, 1e-3))
+    found = solve(Dense(ring(directed=False), norm=2.0), normal(N, D), (0.0, 4e3), Exponential(1e-3, 1e-3)).ys[-1]
+    mean = normal(N, D).mean(0).expand(N, D)
+    torch.testing.assert_close(found, mean, rtol=0, atol=2e-3)

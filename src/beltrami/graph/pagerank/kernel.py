@@ -15,6 +15,7 @@ from torch import Tensor
 from beltrami.graph.edges import Edges
 from beltrami.graph.ops.products import aggregate, collect
 
+MAX_PRODUCTS = 2_000  # with the matrix of a graph, for a column of a kernel
 Kernel = Callable[[Edges, Tensor], Tensor]
 """Columns of a kernel of a graph, (c,) -> (n, c); for example ``partial(personalised_pagerank, restart=0.05)``."""
 
@@ -37,20 +38,44 @@ def personalised_pagerank(edges: Edges, columns: Tensor, *, restart: float, tole
     Shapes:
         ``columns`` (c,) -> (n, c).
     """
-    if not 0 < restart < 1:
-        raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
+    products = check_restart(restart, tolerance=tolerance)
     s = symmetric_weights(edges)
     unit = restart * _unit(edges, columns, s.dtype)
-    kappa = (2 - restart) / restart
-    rate = (math.sqrt(kappa) - 1) / (math.sqrt(kappa) + 1)
     delta = 1 - restart  # the spectrum is [1 - delta, 1 + delta]
     k, step, residual, rho = torch.zeros_like(unit), unit, unit, delta
-    for _ in range(math.ceil(math.log(tolerance / 2) / math.log(rate))):
+    for _ in range(products):
         k = k + step
         residual = residual - step + delta * aggregate(s, step, edges)
         rho_next = 1 / (2 / delta - rho)
         step, rho = rho_next * rho * step + (2 * rho_next / delta) * residual, rho_next
     return k
+
+
+def check_restart(restart: float, *, tolerance: float = 1e-7) -> int:
+    """Return the products that a column of PageRank needs; a restart outside (0, 1) or too small is refused."""
+    if not 0 < restart < 1:
+        raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
+    kappa = (2 - restart) / restart
+    rate = (math.sqrt(kappa) - 1) / (math.sqrt(kappa) + 1)
+    products = math.ceil(math.log(tolerance / 2) / math.log(rate)) if rate < 1 else math.inf
+    if products > MAX_PRODUCTS:
+        raise ValueError(
+            f"personalised PageRank with `restart` {restart:g} needs {products:.4g} products, and at most "
+            f"{MAX_PRODUCTS} are allowed: choose a `restart` of at least 1e-4."
+        )
+    return int(products)
+
+
+def check_heat_time(time: float, *, tolerance: float = 1e-7) -> None:
+    """Refuse a time of the heat kernel that is negative, or so long that it needs too many products."""
+    if not 0 <= time < math.inf:
+        raise ValueError(f"`time` must be finite and not negative; got {time}.")
+    products = math.sqrt(2 * time * math.log(1 / tolerance))
+    if products > MAX_PRODUCTS:
+        raise ValueError(
+            f"the heat kernel at `time` {time:g} needs about {products:.4g} products, and at most {MAX_PRODUCTS} are "
+            f"allowed: choose a time below {MAX_PRODUCTS**2 / (2 * math.log(1 / tolerance)):.2g}."
+        )
 
 
 def heat_kernel(edges: Edges, columns: Tensor, *, time: float, tolerance: float = 1e-7) -> Tensor:
@@ -67,8 +92,7 @@ def heat_kernel(edges: Edges, columns: Tensor, *, time: float, tolerance: float 
     Shapes:
         ``columns`` (c,) -> (n, c).
     """
-    if not 0 <= time < math.inf:
-        raise ValueError(f"`time` must be finite and not negative; got {time}.")
+    check_heat_time(time, tolerance=tolerance)
     s = symmetric_weights(edges)
     before, term = None, _unit(edges, columns, s.dtype)
     first, *others = _bessel(time, tolerance)

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from beltrami.graph.edges import Edges, check_undirected
 from beltrami.graph.ops.products import collect
-from beltrami.graph.pagerank.kernel import symmetric_weights
+from beltrami.graph.pagerank.kernel import check_restart, symmetric_weights
 from beltrami.graph.row_chunks import largest_per_row
 from beltrami.graph.statistics import component_of
 
@@ -49,8 +49,7 @@ class Walk:
 
     @staticmethod
     def on(edges: Edges, *, restart: float, tolerance: float) -> "Walk":
-        if not 0 < restart < 1:
-            raise ValueError(f"`restart` must lie between 0 and 1; got {restart}.")
+        check_restart(restart)
         if not tolerance > 0:
             raise ValueError(f"`tolerance` must be positive; got {tolerance}.")
         check_undirected(edges, needed_by="personalised PageRank by push")

@@ -16,6 +16,7 @@ from beltrami.scheme.vector_field import LinearVectorField
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors; cancellation then costs two digits
 EXPECTED_GROWTH = 2.0
 EXPECTED_SLOPE = 3.0  # size of f(y0) relative to y0: a bound for alpha (B - I) y + beta y with alpha, |beta| <= 1
+MAX_TERMS = 2_000  # of a solve: times up to 49,000 for a rate of one
 FIRST_CHECK = 8  # terms after which the growth of the vectors, and thus the number of terms, is estimated
 
 
@@ -41,6 +42,8 @@ class Exponential(TimeStepping):
     vectors after eight terms, and at the end. A batch of ``torch.func.vmap`` takes the terms that its largest rate and
     slope need, and synchronises once; a solve captured in a CUDA graph assumes bounds of both and never synchronises.
     Neither checks the bound on the vectors (``fixed_degree``).
+
+    A solve may take ``MAX_TERMS`` terms; a longer time is refused before any is computed.
     """
 
     rtol: float
@@ -49,6 +52,9 @@ class Exponential(TimeStepping):
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
+
+    def check_times(self, ts: tuple[float, ...]) -> None:
+        check_terms(Chebyshev().size(ts[-1] - ts[0]), ts[-1] - ts[0])
 
     def run(self, f: VectorField, y0: Tensor, ts: tuple[float, ...], params: tuple[Tensor, ...]) -> Solution:
         if not isinstance(f, LinearVectorField):
@@ -75,9 +81,10 @@ class Exponential(TimeStepping):
         rate, size, speed = torch.stack(sizes).tolist()
         if not (rate >= 0.0 and math.isfinite(rate * speed)):
             raise SolverError(
-                f"Exponential met a rate of {rate:.3g} and a slope of size {speed:.3g} at its start: the rate must be "
-                "at least zero, and both finite. Try a smaller learning rate."
+                f"Exponential met a rate of {rate:.3g}, a state of size {size:.3g} and a slope of size {speed:.3g} at "
+                "its start, t=0: they must be finite, and the rate at least zero. Try a smaller learning rate."
             )
+        check_terms(Chebyshev().size(rate * time), time)
         allowed = self.atol + self.rtol * size
         target = allowed / (time * speed) if speed > 0.0 else math.inf
         return expand(f, slope, rate * time, target=max(target, torch.finfo(torch.float64).eps))
@@ -126,6 +133,7 @@ def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> Polyn
     found = _chebyshev_sum(f, w, s, target, limit=powers)
     if found.bound <= target:
         return found
+    check_terms(powers, s)
     blocks: list[Tensor] = []
     extend(blocks, w[None], f.a[None], f.pattern, taylor.factor, degree=powers)
     return PolynomialSum(taylor, powers, taylor.size(s), found.products + powers, tuple(blocks), float(tails[powers]))
@@ -157,13 +165,31 @@ def fixed_degree(f: LinearVectorField, time: float, rate: float, slope: float, *
     Chebyshev vectors are assumed to double at most; if B is not structurally symmetric, it uses powers of B, which do
     not grow.
     """
-    s = rate * time
+    return _fixed_sum(Chebyshev() if f.structurally_symmetric else Taylor(), time, rate, slope, rtol)
+
+
+def expected_terms(time: float, *, rate: float, rtol: float) -> int:
+    """Return how many terms a solve takes, about, if B is structurally symmetric."""
+    return _fixed_sum(Chebyshev(), time, rate, EXPECTED_SLOPE, rtol).degree
+
+
+def _fixed_sum(expansion: Expansion, time: float, rate: float, slope: float, rtol: float) -> PolynomialSum:
+    s, growth = rate * time, EXPECTED_GROWTH if isinstance(expansion, Chebyshev) else 1.0
     target = max(rtol / (max(slope, 1e-30) * time), torch.finfo(torch.float64).eps)
-    expansion, growth = (Chebyshev(), EXPECTED_GROWTH) if f.structurally_symmetric else (Taylor(), 1.0)
     size = expansion.size(s)
     p, q = expansion.bounds(s, size=size)
     degree = _first(growth * (p + q) <= target, above=0) or len(p) - 1
+    check_terms(degree, time)
     return PolynomialSum(expansion, degree, size, degree)
+
+
+def check_terms(terms: int, time: float) -> None:
+    """Refuse a sum of more than ``MAX_TERMS`` terms."""
+    if terms > MAX_TERMS:
+        raise ValueError(
+            f"the exponential scheme needs up to {terms:.4g} terms for a time of {time:.4g}, and at most {MAX_TERMS} "
+            "are allowed: choose a shorter time, or an adaptive scheme."
+        )
 
 
 def mean_norm(x: Tensor, p: float) -> Tensor:
@@ -183,5 +209,5 @@ def _relative_sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
     *_, before, last = (term for block in blocks[-2:] for term in block)
     sizes = torch.stack([torch.linalg.vector_norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
     if not math.isfinite(sizes[-1]):
-        raise SolverError("Exponential met a vector that is not finite: check the weights of the field.")
+        raise SolverError("Exponential met a term that is NaN or infinite: check the weights of the field.")
     return (sizes[2] / sizes[0], sizes[1] / sizes[0]) if sizes[0] > 0.0 else (0.0, 0.0)
