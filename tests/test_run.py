@@ -154,8 +154,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(finished: Path, tmp_path: Path) -> Path:
-    """A copy of it to spoil."""
-    return Path(shutil.copytree(finished, tmp_path / "run"))
+    """A copy of it to spoil, without the digests of its files, as earlier versions left it."""
+    copied = Path(shutil.copytree(finished, tmp_path / "run"))
+    alter(copied / "result.json", "", "files", {})
+    return copied
 
 
 def alter(path: Path, group: str, name: str, value: object) -> None:
@@ -173,6 +175,24 @@ def test_run_read_back_has_the_accuracies_it_recorded(folder: Path) -> None:
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(99)
         assert evaluate_run(folder) == (result, val, test)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_file_that_was_exchanged_is_refused(finished: Path, tmp_path: Path, name: str) -> None:
+    copied = Path(shutil.copytree(finished, tmp_path / "run"))
+    assert evaluate_run(copied)[0].files.keys() == {"config.json", "model.safetensors"}
+    content = (copied / name).read_bytes()
+    (copied / name).write_bytes(content + b" ")
+    with pytest.raises(DataError, match=rf"{name} has changed since the run was saved: the files of a run belong"):
+        evaluate_run(copied)
+
+
+@pytest.mark.slow
+def test_a_run_on_another_graph_is_told_apart(folder: Path) -> None:
+    alter(folder / "result.json", "", "graph", "0" * 16)
+    with pytest.raises(DataError, match=r"the graph of .* has hash 0{16}, but today's data give \w{16}"):
+        evaluate_run(folder)
 
 
 @pytest.mark.slow

@@ -10,9 +10,10 @@ from torch import Tensor
 from beltrami import train
 from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
-from beltrami.config.cost_check import check_cost, sizes_of
+from beltrami.config.cost_check import SPARSE_BELOW, check_cost, explained_memory, sizes_of
 from beltrami.config.parser import read_config
 from beltrami.config.recipe.recipes import search_count
+from beltrami.config.run_cost import RunCost
 from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
 from beltrami.data import Dataset, Progress, Split, make_split
@@ -28,7 +29,6 @@ from beltrami.stencil import tf_idf
 from beltrami.train.callback import AnyCallback
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-SPARSE_BELOW = 0.1  # density below which inputs are multiplied by their non-zeros alone
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Problem:
     x: Tensor | SparseMatrix
     edges: Edges
     pos: Tensor | SparseMatrix | None
+    cost: RunCost | None = None  # what a training was estimated to need
 
     def model(self, config: RunConfig) -> Classifier:
         """Return a new model for this problem, from the current random state."""
@@ -54,7 +55,7 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
-    check_cost(config, sizes_of(config, dataset), device=device)
+    cost = check_cost(config, sizes_of(config, dataset), device=device)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     pos = positions_of(config.position, edges)
     if config.stencil.kind == "file":
@@ -63,7 +64,7 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
     dataset, inputs = dataset.to(device), sparse_where_it_pays(x).to(device)
     edges = similarity_edges(config.stencil, dataset.x, edges.to(device))
     positions = None if pos is None else sparse_where_it_pays(pos).to(device)
-    return Problem(config, dataset, split.to(device), inputs, edges, positions)
+    return Problem(config, dataset, split.to(device), inputs, edges, positions, cost)
 
 
 def on_split(problem: Problem, config: RunConfig) -> Problem:
@@ -86,7 +87,7 @@ def run_config(
     if problem is None:
         check_settings(config)
         problem = load_problem(config, device=device)
-    with train.seeded(config.seed):
+    with train.seeded(config.seed), explained_memory(problem.cost, device=str(problem.edges.device)):
         model = problem.model(config)
         inputs, training = model.prepare(problem.x, problem.edges, problem.pos), build_training(config.train)
         y, split = problem.dataset.y, problem.split

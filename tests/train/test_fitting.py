@@ -264,8 +264,8 @@ def test_loss_that_is_not_finite_is_a_solver_error() -> None:
     model = small_blend()
     model.xi.linear.bias.data[0] = torch.inf
     with (
-        pytest.warns(TrainingWarning, match=r"the loss became (nan|inf) in epoch 1: the training goes back to epoch 0"),
-        pytest.raises(SolverError, match=r"epoch 1, with 1/8 of the learning rate too: try a smaller learning rate"),
+        pytest.warns(TrainingWarning, match=r"became (nan|inf) in epoch 1: .* The training goes back to epoch 0"),
+        pytest.raises(SolverError, match=r"epoch 1: .* 1/8 of the .* too, first in the weights `xi.linear.bias`"),
     ):
         fitted(model, Training(3, adam))
 
@@ -275,8 +275,8 @@ def test_weights_that_are_not_finite_are_a_solver_error() -> None:
         return torch.optim.SGD(groups, lr=torch.tensor(torch.inf))
 
     with (
-        pytest.warns(TrainingWarning, match=r"the weights became NaN or infinite in epoch 1: the training goes back"),
-        pytest.raises(SolverError, match=r"in epoch 1, with 1/8 of the learning rate too: try a smaller learning rate"),
+        pytest.warns(TrainingWarning, match=r"weights became NaN or infinite in epoch 1: .* The training goes back"),
+        pytest.raises(SolverError, match=r"epoch 1: .* 1/8 of the .* too, first in the loss or its gradient"),
     ):
         fitted(small_blend(), Training(3, exploding))
 

@@ -39,6 +39,8 @@ def run_commands(app: typer.Typer) -> None:
             _fail(str(error), code=2)
         except (DataError, SolverError, OSError) as error:
             _fail(str(error), code=1)
+        except MemoryError as error:  # with an explanation
+            _fail(str(error) or "the memory did not suffice.", code=1)
         except Exception as error:
             first_line = str(error).strip().split("\n")[0]
             _fail(f"{type(error).__name__}: {first_line} (BELTRAMI_TRACEBACK=1 shows where)", code=1)

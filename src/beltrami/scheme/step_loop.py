@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from beltrami.errors import SolverError
+from beltrami.errors import NotFinite, SolverError
 from beltrami.memory import free_memory, in_bytes, resident_memory
 from beltrami.scheme.base import State, Stats, Step, VectorField, is_batched_or_captured
 
@@ -89,7 +89,8 @@ def accepted_steps(
     if not all(finite):
         bad = finite.index(False)
         dt = times[bad + 1] - times[bad]
-        raise failure("failed because the state became NaN or infinite", times[bad], times[-1], dt, scheme)
+        what = "failed because the state became NaN or infinite"
+        raise failure(what, times[bad], times[-1], dt, scheme, kind=NotFinite)
 
 
 class MemoryCheck:
@@ -130,22 +131,22 @@ def underflow(f: VectorField, y: Tensor, t: float, t1: float, dt: float, scheme:
     if _all_finite(y) and _all_finite(dy) and _all_finite(later):
         return failure("failed because the step size underflowed", t, t1, dt, scheme)
     what = "vector field" if _all_finite(y) else "state"
-    return SolverError(
+    return NotFinite(
         f"{scheme.solver!r} failed because the {what} became NaN or infinite at t={t:.6g} of {t1:.6g}: shorter steps "
         "do not help. Check the values that the field is computed from, or try a smaller learning rate."
     )
 
 
-def failure(what: str, t: float, t1: float, dt: float, scheme: "Scheme") -> SolverError:
+def failure(
+    what: str, t: float, t1: float, dt: float, scheme: "Scheme", *, kind: type[SolverError] = SolverError
+) -> SolverError:
     """Return the error that says what failed, which time was reached, and what to try."""
     remedy = (
         "looser tolerances, a larger `max_steps`, or an implicit solver if the problem is stiff"
         if scheme.controller.adaptive
         else "a smaller `dt`, an adaptive scheme, or an implicit solver"
     )
-    return SolverError(
-        f"{scheme.solver!r} {what}: it reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}."
-    )
+    return kind(f"{scheme.solver!r} {what}: it reached t={t:.6g} of {t1:.6g} with step size {dt:.3g}. Try {remedy}.")
 
 
 def _all_finite(x: Tensor) -> bool:

@@ -3,20 +3,19 @@
 import math
 import time
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from beltrami.errors import NotFinite, SolverError
 from beltrami.scheme import Stats
+from beltrami.train.base import Program
 from beltrami.train.callback import Epoch
 from beltrami.train.state import TrainingState, copies
 from beltrami.train.training import Training
-from beltrami.train.validation import AT_END, TimeGrid, ValidationScore
+from beltrami.train.validation import AT_END, ValidationScore
 
 ADVICE = "try a smaller learning rate or a shorter time."
 MOST_HALVINGS = 3  # of the learning rate, after a loss that is not finite
@@ -69,51 +68,6 @@ class _Run:
     @staticmethod
     def from_json(values: dict[str, Any]) -> "_Run":
         return _Run(**values | {"best": ValidationScore(**values["best"]), "stats": Stats(**values["stats"])})
-
-
-class Program(ABC):
-    """The computations of an epoch for some runs, each of which is a row of the program."""
-
-    runs: list[int]  # the index of the run in each row
-    stats: Stats  # what the last step cost each row
-
-    @property
-    @abstractmethod
-    def parameters(self) -> Iterable[Tensor]:
-        """The parameters that are trained."""
-
-    @abstractmethod
-    def step(self, epoch: int) -> list[float]:
-        """Take the gradient step of an epoch, counted from 1, and return the loss of each row before it."""
-
-    @abstractmethod
-    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
-        """Return the best score of each row over the time grid of the training, or over ``AT_END``."""
-
-    @abstractmethod
-    def keep_best(self, rows: list[int]) -> None:
-        """Keep the current weights of these rows as the best of their runs."""
-
-    @abstractmethod
-    def drop_all_but(self, rows: list[int]) -> None:
-        """Allow the program to stop computing the other rows; ``runs`` says which ones remain."""
-
-    @abstractmethod
-    def restore_best(self) -> None:
-        """Give the model of every run its best weights."""
-
-    def state(self) -> TrainingState | None:
-        """Return copies of what a step changes: weights, best weights, optimiser, random numbers; None if the program
-        cannot go on from a copy."""
-        return None
-
-    def load_state(self, state: TrainingState) -> None:
-        """Go on from a state that :meth:`state` returned."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def validate_best(self) -> list[ValidationScore]:
-        """Return the best score of every run over the time grid, at its best weights."""
 
 
 class Loop:
@@ -177,19 +131,31 @@ class Loop:
     def _return_to_snapshot(self, error: NotFinite) -> None:
         """Go back to the last snapshot with half the learning rate, or end the run with the error."""
         if self._good is None:
-            raise NotFinite(f"{error}: {ADVICE}") from error
+            raise error
         good, seconds = self._good, self._seconds
         (saved,) = good.values["runs"]
         if saved["halvings"] == MOST_HALVINGS:
-            text = f"{error}, with 1/{2**MOST_HALVINGS} of the learning rate too: {ADVICE}"
+            place = self._place_of_failure(self._number)
+            text = f"{error} It does so with 1/{2**MOST_HALVINGS} of the learning rate too, first in {place}."
             self._runs[0].going, self._runs[0].error = False, NotFinite(text)
             return
         saved["halvings"] += 1
         good.values["rates"] = [rate / 2 for rate in good.values["rates"]]
         self._load(good)
         self._seconds = seconds
-        text = f"{error}: the training goes back to epoch {self._number} with half the learning rate."
+        text = f"{error} The training goes back to epoch {self._number} with half the learning rate."
         warnings.warn(text, TrainingWarning, stacklevel=2)
+
+    def _place_of_failure(self, number: int) -> str:
+        """Return the part of the model that first was not finite in an epoch; the epochs since the last snapshot are
+        trained again up to there."""
+        assert self._good is not None
+        run = self._runs[0]
+        self._load(self._good)
+        for k in range(self._number + 1, number):
+            self.program.step(k)
+        self._runs[0] = run
+        return self.program.first_nonfinite()
 
     def finish(self) -> list[Fit | SolverError]:
         """Give the models their best weights, choose their terminal times, and return the result of each run."""
@@ -214,7 +180,7 @@ class Loop:
         except ValueError as error:  # inputs were checked before: a state that is not finite comes from the weights
             if all(bool(torch.isfinite(parameter).all()) for parameter in self.program.parameters):
                 raise
-            raise NotFinite(f"the weights became NaN or infinite in epoch {number}") from error
+            raise NotFinite(f"the weights became NaN or infinite in epoch {number}: {ADVICE}") from error
         improved = [row for row, run in active.items() if scores[row] > run.best]
         for row in improved:
             active[row].best, active[row].best_epoch = scores[row], number
@@ -239,10 +205,10 @@ class Loop:
             run.epochs = number
             run.stats.add(self.program.stats)
             if not math.isfinite(losses[row]):
-                reason = f"the loss became {losses[row]} in epoch {number}"
+                error = NotFinite(f"the loss became {losses[row]} in epoch {number}: {ADVICE}")
                 if self._good is not None:
-                    raise NotFinite(reason)
-                run.going, run.error = False, NotFinite(f"{reason}: {ADVICE}")
+                    raise error
+                run.going, run.error = False, error
         return losses
 
     def _going(self) -> dict[int, _Run]:

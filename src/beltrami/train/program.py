@@ -8,9 +8,10 @@ from torch import Tensor
 
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
+from beltrami.model.nonfinite import first_nonfinite
 from beltrami.scheme import Stats
+from beltrami.train.base import Program
 from beltrami.train.cuda_graph import OptimiserStep, should_capture
-from beltrami.train.loop import Program
 from beltrami.train.state import (
     TrainingState,
     copies,
@@ -115,6 +116,9 @@ class SingleProgram(Program):
         write_into(self._best, state.part("best"))
         self._step.load(state.part("optimiser"), state.values["rates"])
         set_random_state(state.tensors, self._device)
+
+    def first_nonfinite(self) -> str:
+        return first_nonfinite(self.model.train(), self._loss_step.inputs)
 
     def restore_best(self) -> None:
         write_into(tensors_of(self.model), self._best)

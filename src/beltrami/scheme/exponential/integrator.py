@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from beltrami.errors import SolverError
+from beltrami.errors import NotFinite, SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
 from beltrami.scheme.exponential.recurrence_sum import extend, recurrence_sum
@@ -209,5 +209,5 @@ def _relative_sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
     *_, before, last = (term for block in blocks[-2:] for term in block)
     sizes = torch.stack([torch.linalg.vector_norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
     if not math.isfinite(sizes[-1]):
-        raise SolverError("Exponential met a term that is NaN or infinite: check the weights of the field.")
+        raise NotFinite("Exponential met a term that is NaN or infinite: check the weights of the field.")
     return (sizes[2] / sizes[0], sizes[1] / sizes[0]) if sizes[0] > 0.0 else (0.0, 0.0)
