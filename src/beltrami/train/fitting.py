@@ -137,7 +137,7 @@ class Fitting(Iterator[Epoch]):
                 results[run] = self._first[run].then(fit) if isinstance(fit, Fit) else fit
         for model, result in zip(self._models, results, strict=True):
             if isinstance(result, Fit):
-                model.fitted = Fitted(result.best.time, self._inputs.graph)
+                model.fitted = Fitted(float(result.best.time), self._inputs.graph)
         self._results = results
 
     def _begin_second_round(self, initial: StackedWeights, results: Sequence[Fit | SolverError], y: Tensor) -> None:
