@@ -5,11 +5,13 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import Variational
 from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges, aggregate, collect, edge_dot, laplacian, spread
 
 
+@checked
 def dirichlet(z: Tensor, edges: Edges, *, weight: Tensor | None = None) -> Tensor:
     r"""Return the energy of each channel, :math:`\tfrac12 \sum_{(i, j) \in E} w_{ij} (z_j^\ell - z_i^\ell)^2`.
 
@@ -57,6 +59,7 @@ class Constant(Psi):
     slope = forward
 
 
+@checked
 class WithLength(Psi):
     r"""A family with a learned length :math:`\ell`, initially ``length``: edges much longer than it count little."""
 
@@ -124,6 +127,7 @@ class Roughness(WithLength):
         return sums / totals.masked_fill(totals == 0, 1)
 
 
+@checked
 class PolyakovAction(Variational):
     r"""The discrete Polyakov action, and its gradient by Theorem 1.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
+
 MARGIN = 32  # smallest distance to the boundary after `project`, in units of the machine epsilon
 FLAT = 1e-5  # squared arguments below which the quotients f(x) / x are computed by Taylor polynomials
 
@@ -92,6 +94,7 @@ class Euclidean(Metric):
         return torch.isfinite(p).all(-1)
 
 
+@checked
 @dataclass(frozen=True)
 class PoincareBall(Metric):
     r"""The ball :math:`c\|p\|^2 < 1` with the metric :math:`\lambda_p^2 \langle\cdot, \cdot\rangle`, of curvature -c.

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 
+
+@checked
 @dataclass(frozen=True)
 class Joint:
     """Layout of a state z (n, pos + feat): positions u (d' = ``pos`` channels), then features x (d = ``feat``)."""

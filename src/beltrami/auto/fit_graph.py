@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.auto.baselines import BaselineResult, run_baselines
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
 from beltrami.data import Dataset, Split
@@ -30,6 +31,7 @@ MATCHED_LABELS = 100  # of fewer validation labels all may be right by chance, a
 Report = Callable[[Attempt | BaselineResult], None]
 
 
+@checked
 def fit_graph(
     table: GraphTable,
     *,

@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.errors import check_graph, check_matrix
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Split:
     """Disjoint sets of nodes as boolean masks (n,); nodes in none of them are unused.
@@ -73,6 +75,7 @@ def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:
     return chosen
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """An undirected graph with a feature vector and a class at every node.
@@ -144,6 +147,7 @@ class Dataset:
         return Dataset(self.name, x, edge_index, y, None if self.published is None else self.published.to(device))
 
 
+@checked
 def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     """Return both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
     check_graph(edge_index, num_nodes=num_nodes)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from beltrami.arguments import checked
 from beltrami.data.dataset import Dataset, Split, mask
 from beltrami.errors import UnknownName
 
@@ -21,6 +22,7 @@ Nodes = NDArray[np.int64]
 Protocol = Callable[[Dataset, int], Split]
 
 
+@checked
 def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
     """Split the nodes of ``dataset`` by a named protocol; the same arguments give the same split on every machine.
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.diffusivity.base import Diffusivity, Paired, Projection, Start, xavier
 from beltrami.geometry import Euclidean, Metric
 from beltrami.graph import Edges, Normaliser, PairScore, edge_dot, exponential, spread, squared_distance
 from beltrami.joint import Joint
 
 
+@checked
 class ExpKernel(Paired):
     r"""Exponential kernel with separate scales and lengths for positions and features, eq. (17).
 
@@ -56,6 +58,7 @@ class ExpKernel(Paired):
         return {name: project(coordinates[name]) for name, project in self.project.items()}
 
 
+@checked
 class Gaussian(Paired):
     r"""Gaussian of the joint distance, the graph's version of the bilateral kernel, eq. (6).
 
@@ -108,6 +111,7 @@ class Gaussian(Paired):
         return squared_distance(scaled, scaled)
 
 
+@checked
 class Mixture(Diffusivity):
     r"""A mixture of Gaussians of the sender's position relative to the receiver: the weights of MoNet.
 

@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.diffusivity.base import Paired, Projection, Start, check_heads, xavier
 from beltrami.graph import Edges, Leaky, Normaliser, PairScore, edge_dot, spread
 
 
+@checked
 class ScaledDot(Paired):
     r"""Scaled dot product, eq. (13).
 
@@ -46,6 +48,7 @@ class ScaledDot(Paired):
         return PairScore(key / self.d_k, query)
 
 
+@checked
 class _Normalised(Paired):
     """Base of scores that are dot products of normalised projections."""
 
@@ -94,6 +97,7 @@ class Pearson(_Normalised):
         return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
 
 
+@checked
 class ScalarCosine(Paired):
     r"""Cosine similarity times one learned scalar per head: the propagation of AGNN (Thekumparampil et al. 2018).
 
@@ -119,6 +123,7 @@ class ScalarCosine(Paired):
         return PairScore(self.sharpness[:, None] * unit, unit.expand(-1, len(self.sharpness), -1))
 
 
+@checked
 class Additive(Paired):
     r"""The score of graph attention networks (GAT).
 

@@ -8,9 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.flow.base import BoundField
 
 
+@checked
 @dataclass(frozen=True)
 class Cost(ABC):
     """A density c(t, z) >= 0 per node; ``weight`` times its integral, averaged over nodes, is added to the loss."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from beltrami.arguments import checked
 from beltrami.errors import check_graph
 from beltrami.graph.row_chunks import RowChunks, chunk_rows
 
@@ -78,6 +79,7 @@ class Edges:
     columns: Compressed
 
     @staticmethod
+    @checked
     def build(edge_index: Tensor, *, num_nodes: int, weight: Tensor | None = None) -> "Edges":
         """Sort ``edge_index`` (2, m), rows j and i, by receiver."""
         check_graph(edge_index, num_nodes=num_nodes)

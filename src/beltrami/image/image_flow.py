@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
@@ -67,6 +68,7 @@ def _harmonic_mean(value: Tensor, offset: Offset) -> Tensor:
     return 2 * here * there / (here + there).clamp(min=torch.finfo(value.dtype).tiny)
 
 
+@checked
 @dataclass(frozen=True)
 class ImageFlow(ABC):
     """A flow of images: the vector field f(t, x) with the metric taken at x. ``freeze`` fixes the metric.
@@ -139,6 +141,7 @@ class InverseMetric(ImageFlow):
         return anisotropic(metric.g22 / det, -metric.g12 / det, metric.g11 / det, torch.ones_like(det))
 
 
+@checked
 @dataclass(frozen=True)
 class Stepping(ABC):
     """How the linear flow of a frozen metric is solved; the metric is frozen for a time ``hold``.
@@ -164,6 +167,7 @@ class Explicit(Stepping):
         return Scheme(Euler(), ConstantSteps(1 / max(field.rate, 1 / self.hold)))
 
 
+@checked
 @dataclass(frozen=True)
 class Implicit(Stepping):
     """One implicit Euler step for each metric: stable and within the extremes for any length; first order."""
@@ -174,6 +178,7 @@ class Implicit(Stepping):
         return Scheme(SymmetricEuler(field.mass, self.rtol), ConstantSteps(self.hold))
 
 
+@checked
 def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Tensor:
     """Return the image (c, h, w) at ``time``, after equal intervals of at most ``stepping.hold``, each with the metric
     of its start."""
@@ -187,6 +192,7 @@ def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Te
     return x
 
 
+@checked
 def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None) -> Tensor:
     r"""Return the bilateral filter of an image, the Beltrami flow's kernel at short times, eq. (6).
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges
 from beltrami.joint import Joint
 
@@ -60,6 +61,7 @@ class Pullback(NamedTuple):
         return self.det.rsqrt()
 
 
+@checked
 @dataclass(frozen=True)
 class Surface:
     r"""The image as the surface :math:`z(u) = (u, \alpha x(u))`, with the metric of eq. (2).

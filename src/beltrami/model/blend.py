@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.flow import Cost
 from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Decoder, Dropout, Encoder
 from beltrami.model.evolution import Evolution
 
 
+@checked
 class BLEND(Classifier):
     r"""Beltrami neural diffusion: an encoder, a flow, and a decoder.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix
@@ -14,6 +15,7 @@ from beltrami.model.coder import Matrix
 from beltrami.scheme import Stats
 
 
+@checked
 @dataclass(frozen=True)
 class Inputs:
     """The checked inputs of a model: features (n, f) and positions (n, p), dense or sparse, and the graph."""

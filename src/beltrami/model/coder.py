@@ -6,6 +6,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.graph import SparseMatrix
 from beltrami.graph.ops.dispatch import has_kernel
 
@@ -15,6 +16,7 @@ Matrix: TypeAlias = Tensor | SparseMatrix
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a low-bias 32-bit hash, as signed integers
 
 
+@checked
 class Encoder(nn.Module):
     """phi or psi: dropout, then a linear map, or two with a ``hidden`` layer with ReLU, of this width.
 
@@ -43,6 +45,7 @@ class Encoder(nn.Module):
         return out if self.second is None else self.second(out)
 
 
+@checked
 class Decoder(nn.Module):
     """xi: ReLU, dropout in training, then a linear map to class scores; (..., n, channels) -> (..., n, num_classes)."""
 
@@ -56,6 +59,7 @@ class Decoder(nn.Module):
         return logits
 
 
+@checked
 class Dropout(nn.Module):
     """Set entries, or whole rows if ``rows``, to zero with probability ``p`` in training, and scale up the others.
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.flow import Cost, Costed, Flow
 from beltrami.graph import Edges
 from beltrami.scheme import Stats, TimeStepping, solve
@@ -31,6 +32,7 @@ class Trajectory:
         return self.ys[-1]
 
 
+@checked
 class Evolution(nn.Module):
     r"""Evolve joint coordinates, :math:`z(T) = z(0) + \int_0^T f(z(t)) dt`.
 

@@ -5,12 +5,14 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges, aggregate, collect
 from beltrami.position.base import Encoding, Progress, check_counts, generator_on, reporter
 
 BLOCK = 512  # columns of the transition matrix's powers computed at once
 
 
+@checked
 @dataclass(frozen=True)
 class ReturnProbabilities(Encoding):
     r"""The probabilities that a random walk is back at its start after 1, ..., ``steps`` steps.
@@ -29,6 +31,7 @@ class ReturnProbabilities(Encoding):
     def __post_init__(self) -> None:
         check_counts(self, "steps")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         w = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight
         total = collect(w[:, None], edges, senders=True)

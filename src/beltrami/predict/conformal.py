@@ -18,6 +18,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges, aggregate, collect
 from beltrami.predict.probability import check_targets
 
@@ -45,6 +46,7 @@ class Guarantee:
         )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Conformal:
     r"""Sorted scores of calibration nodes, from which sets or intervals of any coverage follow. Fit with :meth:`fit`.
@@ -170,6 +172,7 @@ def quantile_rank(n: int, coverage: float) -> int:
     return k
 
 
+@checked
 def coverage_interval(n: int, coverage: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return the central interval of Beta(k, n + 1 - k), the distribution of the true coverage over the choices of n
     calibration nodes: it holds the true coverage with probability ``level``."""
@@ -180,6 +183,7 @@ def coverage_interval(n: int, coverage: float, *, level: float = 0.95) -> tuple[
     return float(beta.ppf(low, k, n + 1 - k)), float(beta.ppf(high, k, n + 1 - k))
 
 
+@checked
 def empirical_coverage_interval(n: int, m: int, coverage: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return the central interval of the share of m test nodes whose sets hold the truth, with n calibration nodes.
 

@@ -27,6 +27,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.data.file import atomic_file
 from beltrami.graph import Edges
 from beltrami.graph.statistics import component_of
@@ -163,6 +164,7 @@ class NumberPredictions(Predictions):
         return {"task": "regression"}
 
 
+@checked
 def label_reaches(edges: Edges, labelled: Tensor) -> Tensor:
     """Return whether the connected component of each node has a labelled node, from and to a mask (n,)."""
     component = component_of(edges)

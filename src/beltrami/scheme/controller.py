@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
+from beltrami.arguments import checked
 from beltrami.scheme.base import Controller, Decision, Solver, Step, Time, VectorField, check_tolerances
 from beltrami.scheme.interpolant import add_scaled
 
@@ -17,6 +18,7 @@ MIN_FACTOR, MAX_FACTOR = 0.2, 10.0  # bounds of the ratio of two steps
 SMALLEST_ERROR = 1e-10  # smaller errors count as this one, so that their inverse powers stay finite
 
 
+@checked
 @dataclass(frozen=True)
 class ConstantSteps(Controller):
     """ceil((t1 - t0) / dt) steps of equal length, none longer than ``dt``."""
@@ -36,6 +38,7 @@ class ConstantSteps(Controller):
         return Decision(True, dt)
 
 
+@checked
 @dataclass(frozen=True)
 class PID(Controller):
     r"""Steps whose estimated error just meets the tolerances.

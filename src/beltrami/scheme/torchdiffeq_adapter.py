@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
 
+from beltrami.arguments import checked
 from beltrami.errors import SolverError
 from beltrami.scheme.adjoint import Continuous, Direct
 from beltrami.scheme.base import Adjoint, CountingField, Solution, Stats, TimeStepping, VectorField, requiring_grad
 
 
+@checked
 @dataclass(frozen=True)
 class TorchDiffEq(TimeStepping):
     """A solver of torchdiffeq in place of a ``Scheme``; needs ``pip install beltrami[torchdiffeq]``.

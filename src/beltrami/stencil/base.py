@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges
 
 
@@ -56,6 +57,7 @@ class Keep(Fixed):
         return edges
 
 
+@checked
 @dataclass(frozen=True)
 class Loops(Fixed):
     """The input graph with a self-loop on every node.
@@ -114,6 +116,7 @@ class Unweighted(Fixed):
         return edges if edges.weight is None else Edges.build(edges.edge_index, num_nodes=edges.num_nodes)
 
 
+@checked
 class Chain(Stencil):
     """Stencils applied one after the other: ``Chain(KNN(8, on=joint.u), Loops(1.0))``."""
 

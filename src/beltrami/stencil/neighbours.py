@@ -7,6 +7,7 @@ from importlib import import_module
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.geometry import Euclidean, Metric
 from beltrami.graph import Edges
@@ -18,6 +19,7 @@ EXTRA = 8  # candidates considered beyond k
 FAISS_LINKS, FAISS_SEARCH = 32, 128  # HNSW's links of a node, and candidates held during a search
 
 
+@checked
 @dataclass(frozen=True)
 class KNN(Stencil):
     r"""The ``k`` nearest nodes of every node: edges j -> i for the k smallest :math:`d(z_i, z_j)`, :math:`j \ne i`.
@@ -67,6 +69,7 @@ class KNN(Stencil):
         return rows[row[kept]], j[kept]
 
 
+@checked
 @dataclass(frozen=True)
 class Radius(Stencil):
     r"""All nodes within ``r`` of every node: edges j -> i where :math:`d(z_i, z_j) \le r`, :math:`j \ne i`.

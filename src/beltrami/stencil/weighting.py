@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.graph import Edges
 from beltrami.stencil.base import Stencil
@@ -16,6 +17,7 @@ LARGEST_SCORE = 2.5  # standard deviations at which `FeatureSimilarity` clips it
 CHUNK = 2**24  # numbers gathered at a time: 64 MiB in single precision
 
 
+@checked
 @dataclass(frozen=True)
 class FeatureSimilarity(Stencil):
     r"""The same edges, weighted by the cosine similarity of the features of their ends, relative to all edges.
@@ -50,6 +52,7 @@ class FeatureSimilarity(Stencil):
         return Edges.build(edges.edge_index, num_nodes=edges.num_nodes, weight=weight)
 
 
+@checked
 @dataclass(frozen=True)
 class KeepStrongest(Stencil):
     r"""The ``share`` of the edges with the largest diffusivity :math:`a(z_i, z_j)`, with their weights.
@@ -79,6 +82,7 @@ class KeepStrongest(Stencil):
         return Edges.build(edges.edge_index[:, selected], num_nodes=edges.num_nodes, weight=weight)
 
 
+@checked
 @dataclass(frozen=True)
 class AddEdges(Stencil):
     """The input graph and, with ``weight``, the edges of another stencil that it lacks.
@@ -108,6 +112,7 @@ class AddEdges(Stencil):
         return Edges.build(edge_index, num_nodes=n, weight=torch.cat((old_weight, new_weight)))
 
 
+@checked
 @dataclass(frozen=True)
 class Charted(Stencil):
     """A stencil that is applied to ``chart(z)``, (n, d) -> (n, d''), instead of z.
@@ -123,6 +128,7 @@ class Charted(Stencil):
         return self.stencil(self.chart(z), edges)
 
 
+@checked
 @dataclass(frozen=True)
 class TrainingOnly(Stencil):
     """A stencil that is applied in training mode; in evaluation mode the input graph is returned unchanged.
@@ -138,6 +144,7 @@ class TrainingOnly(Stencil):
         return self.stencil(z, edges) if self.module.training else edges
 
 
+@checked
 def tf_idf(x: Tensor) -> Tensor:
     r"""Return features weighted by inverse document frequency, with rows of unit length, (n, d).
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from beltrami.arguments import checked
 from beltrami.train.validation import ValidationScore
 
 
@@ -42,6 +43,7 @@ AnyCallback = Callback | Callable[[Epoch], object]
 NAMES = ("loss", "metric", "val_loss", "time", "best_metric", "best_time")  # of the numbers that are written
 
 
+@checked
 class JSONLines(Callback):
     """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins. Its fields
     are ``epoch``, ``run``, ``evaluations`` and ``NAMES``; numbers that are not finite are null."""
@@ -65,6 +67,7 @@ class JSONLines(Callback):
             self._file = None
 
 
+@checked
 class TensorBoard(Callback):
     """Writes scalars for TensorBoard, by tensorboardX; each run has a folder ``run-<index>``."""
 

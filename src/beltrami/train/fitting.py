@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Inputs
@@ -117,6 +118,7 @@ class Fitting(Iterator[Epoch]):
         return loop.finish()
 
 
+@checked
 def start_fit(
     model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task | None = None
 ) -> Fitting:
@@ -124,6 +126,7 @@ def start_fit(
     return Fitting([model], inputs, y, [split], training, task, stacked=False)
 
 
+@checked
 def fit(
     model: Classifier,
     inputs: Inputs,
@@ -143,6 +146,7 @@ def fit(
     return _followed(start_fit(model, inputs, y, split, training, task), callbacks).result
 
 
+@checked
 def fit_many(
     models: Sequence[Classifier],
     inputs: Inputs,
@@ -183,6 +187,7 @@ def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback]) -> Fitting:
     return fitting
 
 
+@checked
 def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> tuple[Tensor, Split]:
     r"""Return labels and split with the most certain nodes of each predicted class added to the training nodes.
 

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.data import Split
 
 Reduction = Literal["none", "mean"]
 
 
+@checked
 @dataclass(frozen=True)
 class Task(ABC):
     """A kind of targets ``y``, one row per node, for a model with ``num_outputs`` outputs per node.
@@ -59,6 +61,7 @@ class Task(ABC):
         self.check_targets(y, split)
 
 
+@checked
 @dataclass(frozen=True)
 class Classification(Task):
     """One class of ``num_outputs`` per node: cross-entropy, scored by accuracy; ``y`` (n,) integers from 0.
@@ -112,6 +115,7 @@ class Classification(Task):
             )
 
 
+@checked
 @dataclass(frozen=True)
 class MultiLabel(Task):
     r"""Any subset of ``num_outputs`` labels per node: binary cross-entropy, a mean over the labels, scored by micro-F1,
@@ -153,6 +157,7 @@ class MultiLabel(Task):
             raise ValueError(f"label {missing[0]} is present at no training node: leave it out, or train on others.")
 
 
+@checked
 @dataclass(frozen=True)
 class Regression(Task):
     r"""``num_outputs`` real numbers per node: mean squared error, scored by the negative root of it,
@@ -191,11 +196,13 @@ class Regression(Task):
             raise ValueError("Regression needs finite `y`; a training or validation node has NaN or infinity.")
 
 
+@checked
 def accuracy(logits: Tensor, y: Tensor) -> float:
     """Return the share of rows whose largest score is at the class, 0 for no rows; (n, classes), (n,)."""
     return float(Classification(logits.shape[-1]).metric(logits, y)) if len(y) else 0.0
 
 
+@checked
 def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: int) -> list[float | None]:
     """Return the accuracy on the nodes of each class; None for a class without nodes. (n, classes), (n,)."""
     of_class = [y == c for c in range(num_classes)]

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from beltrami.arguments import checked
 from beltrami.train.validation import TimeGrid
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
 
+@checked
 @dataclass(frozen=True)
 class Consistency:
     r"""Consistency of several passes with dropout, on labelled and unlabelled nodes (Feng et al. 2020).
@@ -49,6 +51,7 @@ class Consistency:
         return self.weight * (p - target).square().sum(-1).mean()
 
 
+@checked
 @dataclass(frozen=True)
 class Training:
     """Settings of training."""
@@ -97,6 +100,7 @@ def count_parameters(parameters: Iterable[Tensor]) -> int:
     return sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
 
 
+@checked
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Run a block from this seed, on the CPU and every GPU, and restore the caller's random state after it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
 from beltrami.train.cuda_graph import replayed
@@ -26,6 +27,7 @@ class ValidationScore:
         return self.metric
 
 
+@checked
 @dataclass(frozen=True)
 class TimeGrid:
     """The times at which validation evaluates the model: from T / ``resolution`` to ``multiple`` T."""
@@ -80,6 +82,7 @@ def make_validation(
     return lambda: time_grid.best(*values().tolist(), time=model.time)
 
 
+@checked
 @torch.no_grad()
 def predict(model: Classifier, inputs: Inputs, *, time: float) -> Tensor:
     """Return the outputs at every node with the flow stopped at ``time``, (n, outputs)."""

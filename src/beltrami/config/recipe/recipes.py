@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from beltrami.arguments import checked
 from beltrami.config.parser import override, read_config
 from beltrami.config.recipe.baseline import BASELINE_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
@@ -19,6 +20,7 @@ TRIED = {(name, dataset): count for name in OURS for dataset, count in ON_DATASE
 published splits, as listed in ``results/search``. Comparisons made before there were lists were not counted."""
 
 
+@checked
 def load_recipe(
     name: str, dataset: str, *, protocol: str | None = None, seed: int = 0, split_seed: int | None = None
 ) -> RunConfig:

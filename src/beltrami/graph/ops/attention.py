@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.func import debug_unwrap
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.graph.edges import Edges
 from beltrami.graph.normalise import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.graph.ops import dispatch
@@ -29,6 +30,7 @@ def exponential(x: Tensor) -> Tensor:
     return torch.exp(x)
 
 
+@checked
 @dataclass(frozen=True)
 class Leaky:
     """The score is the LeakyReLU of the dot product, with this slope below zero."""

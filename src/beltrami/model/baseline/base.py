@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Both, Edges, Normaliser, Rows, SparseMatrix
 from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Matrix
@@ -18,6 +19,7 @@ from beltrami.stencil import Keep, Stencil
 T = TypeVar("T")
 
 
+@checked
 @dataclass(frozen=True)
 class Architecture:
     """The widths, dropout and graph of a baseline: ``width`` hidden channels of all heads together, ``positions``
@@ -52,6 +54,7 @@ class Architecture:
         return [(*ends, dropout) for ends, dropout in zip(pairwise(widths), dropouts, strict=True)]
 
 
+@checked
 class Baseline(Classifier):
     """A network on features, with positions concatenated to them if it takes any, on a fixed graph."""
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
+from beltrami.arguments import checked
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
@@ -19,6 +20,7 @@ EXPECTED_SLOPE = 3.0  # size of f(y0) relative to y0: a bound for alpha (B - I) 
 FIRST_CHECK = 8  # terms after which the growth of the vectors, and thus the number of terms, is estimated
 
 
+@checked
 @dataclass(frozen=True)
 class Exponential(TimeStepping):
     r"""The exponential of a linear field, in place of a ``Scheme``.

@@ -1,0 +1,208 @@
+"""Check the arguments of public functions and constructors by their type hints, and convert what is safe to convert."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, wraps
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import beltrami
+
+C = TypeVar("C", bound=Callable[..., Any])
+AnyPath: TypeAlias = str | os.PathLike[str]
+
+HOW_TO_MAKE = {
+    "Edges": "build it with `Edges.build(edge_index, num_nodes=n)`",
+    "Inputs": "make it with `model.prepare(x, edge_index, pos)`",
+    "Split": "make it with `make_split` or `Split(train, val, test, protocol, seed)`",
+    "GraphTable": "read it with `read_graph`",
+}
+WORDS: Mapping[Any, str] = {
+    int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None",
+    slice: "a slice",
+}  # fmt: skip
+
+
+def checked(what: C) -> C:
+    """Check the arguments of a function or of the constructor of a class against their type hints.
+
+    A value of another type is refused with a ``ValueError`` that names the argument, what is needed and what came.
+    Arrays of numpy become tensors, and numbers of numpy those of Python. The error repeats the advice of a hint ``Annotated[..., "such as ..."]``. On a class it stands above ``@dataclass``.
+    """
+    if not isinstance(what, type):
+        return _checked_function(what)
+    constructor: Any = vars(what)["__init__"]
+    what.__init__ = _checked_function(constructor)  # type: ignore[misc]
+    return what
+
+
+def _checked_function(function: C) -> C:
+    @wraps(function)
+    def with_checks(*args: Any, **kwargs: Any) -> Any:
+        positional, named, rest = _hints(function)
+        owner, first = _owner(function, args) if positional[:1] == (("self", Any),) else (function.__name__, 0)
+        taken = list(args)
+        for place in range(first, len(args)):
+            name, hint = positional[place] if place < len(positional) else rest
+            taken[place] = _converted(hint, args[place], name, owner, named)
+        for name, value in kwargs.items():
+            if name in named:
+                kwargs[name] = _converted(named[name], value, name, owner, named)
+        return function(*taken, **kwargs)
+
+    return with_checks  # type: ignore[return-value]
+
+
+def _owner(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, int]:
+    """Return the name of a method for its errors, and the number of arguments to skip."""
+    owner, name = type(args[0]).__name__, function.__name__
+    return (owner if name in ("__init__", "__call__") else f"{owner}.{name}"), 1
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> tuple[tuple[tuple[str, Any], ...], dict[str, Any], tuple[str, Any]]:
+    """Return the positional arguments with their hints, all named ones, and the argument that takes all others."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:  # a name that its module imports for type checkers alone
+        hints = get_type_hints(function, localns={error.name: getattr(beltrami, error.name)}, include_extras=True)
+    positional, named, rest = [], {}, ("", Any)
+    for each in inspect.signature(function).parameters.values():
+        hint = hints.get(each.name, Any)
+        if each.kind is each.VAR_POSITIONAL:
+            rest = (each.name, hint)
+            continue
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD):
+            positional.append((each.name, hint))
+        if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD):
+            named[each.name] = hint
+    return tuple(positional), named, rest
+
+
+def _converted(hint: Any, value: Any, name: str, owner: str, named: Mapping[str, Any]) -> Any:
+    """Return a value that fits the hint, or refuse it."""
+    if _fits(hint, value):
+        return value.item() if type(value).__module__ == "numpy" and isinstance(value, Real) else value
+    import numpy
+    import torch
+
+    if isinstance(value, numpy.bool_) and _fits(hint, bool(value)):
+        return bool(value)
+    if isinstance(value, numpy.ndarray) and _takes(hint, torch.Tensor):
+        try:
+            return torch.from_numpy(numpy.ascontiguousarray(value))
+        except TypeError:
+            raise ValueError(
+                f"{owner} needs `{name}` as numbers that torch knows; got an array of {value.dtype}: convert it first."
+            ) from None
+    raise ValueError(
+        f"{owner} needs `{name}` to be {_in_words(hint)}; got {_shown(value)}{_advice(hint, value, named)}."
+    )
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Return whether a value is of the type of a hint."""
+    if hint is Any or isinstance(hint, TypeVar):
+        return True
+    if isinstance(hint, type) and hint not in (int, float, bool):
+        return isinstance(value, hint)
+    if hint is bool:
+        return isinstance(value, bool)
+    if hint is int or hint is float:
+        kind = Integral if hint is int else Real
+        return isinstance(value, kind) and not isinstance(value, bool)
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _fits(parts[0], value)
+    if origin in (UnionType, Union):
+        return any(_fits(part, value) for part in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is type:
+        return isinstance(value, type)
+    if not isinstance(value, origin) or (isinstance(value, str) and origin is not Callable):
+        return False
+    if origin is tuple and parts[1:] != (...,):
+        return len(value) == len(parts) and all(map(_fits, parts, value))
+    return not issubclass(origin, Sequence) or all(_fits(parts[0], each) for each in value)
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """Yield the types that a hint allows."""
+    if get_origin(hint) is Annotated:
+        yield from _parts(get_args(hint)[0])
+    elif get_origin(hint) in (UnionType, Union):
+        for part in get_args(hint):
+            yield from _parts(part)
+    else:
+        yield hint
+
+
+def _takes(hint: Any, kind: type) -> bool:
+    return any(part is kind for part in _parts(hint))
+
+
+def _in_words(hint: Any) -> str:
+    return " or ".join(map(_word, _parts(hint)))
+
+
+def _word(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in WORDS:
+        return WORDS[hint]
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, parts))}"
+    if origin is type:
+        return "a class"
+    if origin is not None and issubclass(origin, Sequence):
+        return f"a sequence, each {_in_words(parts[0])}"
+    if origin is not None and issubclass(origin, Mapping):
+        return "a mapping"
+    if origin is not None:
+        return "a function" if origin is Callable else f"a {origin.__name__}"
+    full = f"torch.{hint.__name__}" if hint.__module__.partition(".")[0] == "torch" else hint.__name__
+    return f"{'an' if hint.__name__[0] in 'AEIO' else 'a'} {full}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value, or its kind where it is long, for an error."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"a {type(value).__name__} of shape {tuple(shape)}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 and " object at 0x" not in text else f"a {type(value).__name__}"
+
+
+def _advice(hint: Any, value: Any, named: Mapping[str, Any]) -> str:
+    """Return what to do about a value that does not fit, as the end of a sentence."""
+    classes = [part for part in _parts(hint) if isinstance(part, type)]
+    if isinstance(value, type) and issubclass(value, tuple(classes)):
+        return f": pass an object, such as `{value.__name__}(...)`"
+    if get_origin(hint) is Annotated:
+        return f", {get_args(hint)[1]}"
+    for each in classes:
+        if each.__name__ in HOW_TO_MAKE:
+            return f": {HOW_TO_MAKE[each.__name__]}"
+    if isinstance(value, (list, tuple)) and any(each.__name__ == "Tensor" for each in classes):
+        return ": make it a tensor with `torch.tensor`"
+    if value is not None and not isinstance(value, (str, int, float, list, tuple, dict)):
+        for name, other in named.items():
+            if any(part not in (Any, object) and _fits(part, value) for part in _parts(other)):
+                return f": it fits `{name}`, so check the order of the arguments"
+    return ""
