@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -25,6 +27,22 @@ import beltrami
 C = TypeVar("C", bound=Callable[..., Any])
 AnyPath: TypeAlias = str | os.PathLike[str]
 
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that an argument may have, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+Count: TypeAlias = Annotated[int, Range("at least 1 and below 2**31", lambda x: 1 <= x < 2**31)]
+Seed: TypeAlias = Annotated[int, Range("from 0 to 2**32 - 1", lambda x: 0 <= x < 2**32)]
+Finite: TypeAlias = Annotated[float, Range("finite", math.isfinite)]
+Positive: TypeAlias = Annotated[float, Range("positive and finite", lambda x: 0 < x < math.inf)]
+NotNegative: TypeAlias = Annotated[float, Range("at least 0 and finite", lambda x: 0 <= x < math.inf)]
+Share: TypeAlias = Annotated[float, Range("at least 0 and below 1", lambda x: 0 <= x < 1)]
+
 HOW_TO_MAKE = {
     "Edges": "build it with `Edges.build(edge_index, num_nodes=n)`",
     "Inputs": "make it with `model.prepare(x, edge_index, pos)`",
@@ -40,8 +58,10 @@ WORDS: Mapping[Any, str] = {
 def checked(what: C) -> C:
     """Check the arguments of a function or of the constructor of a class against their type hints.
 
-    A value of another type is refused with a ``ValueError`` that names the argument, what is needed and what came.
-    Arrays of numpy become tensors, and numbers of numpy those of Python. The error repeats the advice of a hint ``Annotated[..., "such as ..."]``. On a class it stands above ``@dataclass``.
+    A value of another type, or outside the range of a hint such as ``Count``, is refused with a ``ValueError`` that
+    names the argument, what is needed and what came. Arrays of numpy become tensors, and numbers of numpy those of
+    Python. The error repeats the advice of a hint ``Annotated[..., "such as ..."]``. On a class it stands above
+    ``@dataclass``.
     """
     if not isinstance(what, type):
         return _checked_function(what)
@@ -79,7 +99,8 @@ def _hints(function: Callable[..., Any]) -> tuple[tuple[tuple[str, Any], ...], d
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:  # a name that its module imports for type checkers alone
-        hints = get_type_hints(function, localns={error.name: getattr(beltrami, error.name)}, include_extras=True)
+        name = str(error.name)
+        hints = get_type_hints(function, localns={name: getattr(beltrami, name)}, include_extras=True)
     positional, named, rest = [], {}, ("", Any)
     for each in inspect.signature(function).parameters.values():
         hint = hints.get(each.name, Any)
@@ -96,7 +117,9 @@ def _hints(function: Callable[..., Any]) -> tuple[tuple[tuple[str, Any], ...], d
 def _converted(hint: Any, value: Any, name: str, owner: str, named: Mapping[str, Any]) -> Any:
     """Return a value that fits the hint, or refuse it."""
     if _fits(hint, value):
-        return value.item() if type(value).__module__ == "numpy" and isinstance(value, Real) else value
+        if isinstance(value, Real) and (needed := _range(hint)) is not None and not needed.holds(value):
+            raise ValueError(f"{owner} needs `{name}` {needed.words}; got {value}.")
+        return getattr(value, "item", lambda: value)() if isinstance(value, Real) else value  # of numpy
     import numpy
     import torch
 
@@ -104,7 +127,7 @@ def _converted(hint: Any, value: Any, name: str, owner: str, named: Mapping[str,
         return bool(value)
     if isinstance(value, numpy.ndarray) and _takes(hint, torch.Tensor):
         try:
-            return torch.from_numpy(numpy.ascontiguousarray(value))
+            return torch.tensor(value)  # a copy: a later change of the array is not noticed
         except TypeError:
             raise ValueError(
                 f"{owner} needs `{name}` as numbers that torch knows; got an array of {value.dtype}: convert it first."
@@ -152,6 +175,16 @@ def _parts(hint: Any) -> Iterator[Any]:
         yield hint
 
 
+@cache
+def _range(hint: Any) -> Range | None:
+    """Return the range of a hint, if it has one."""
+    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Range):
+        found: Range = get_args(hint)[1]
+        return found
+    parts = get_args(hint) if get_origin(hint) in (UnionType, Union) else ()
+    return next(filter(None, map(_range, parts)), None)
+
+
 def _takes(hint: Any, kind: type) -> bool:
     return any(part is kind for part in _parts(hint))
 
@@ -194,7 +227,7 @@ def _advice(hint: Any, value: Any, named: Mapping[str, Any]) -> str:
     classes = [part for part in _parts(hint) if isinstance(part, type)]
     if isinstance(value, type) and issubclass(value, tuple(classes)):
         return f": pass an object, such as `{value.__name__}(...)`"
-    if get_origin(hint) is Annotated:
+    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], str):
         return f", {get_args(hint)[1]}"
     for each in classes:
         if each.__name__ in HOW_TO_MAKE:

@@ -256,7 +256,7 @@ def test_check_leaves_the_random_state_as_it_was() -> None:
         (["diffusivity.heads=3"], r"multiple of `heads`; got width=8, heads=3"),
         (["model.dropout=1"], r"`dropout` must be at least 0 and below 1"),
         (["flow.kinetic=-1"], r"Kinetic needs `weight` at least 0"),
-        (["stencil.loops=-1"], r"Loops needs a positive `weight`"),
+        (["stencil.loops=-1"], r"Loops needs a positive, finite `weight`"),
         (["stencil.kind=knn", "stencil.k=0"], r"KNN needs `k` at least 1"),
         (["stencil.kind=radius", "stencil.radius=0"], r"Radius needs a positive, finite `r`"),
         (["stencil.kind=digl", "stencil.restart=1"], r"TopK needs `restart` between 0 and 1"),

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from beltrami.arguments import checked
+from beltrami.arguments import Positive, Seed, Share, checked
 from beltrami.auto.baselines import BaselineResult, run_baselines
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
 from beltrami.data import Dataset, Split
@@ -36,11 +36,11 @@ def fit_graph(
     table: GraphTable,
     *,
     task: str | None = None,
-    budget: float = BUDGET,
+    budget: Positive = BUDGET,
     fast: bool = False,
     balanced: bool = False,
-    calibration: float = CALIBRATION,
-    seed: int = 0,
+    calibration: Share = CALIBRATION,
+    seed: Seed = 0,
     device: str = "cpu",
     report: Report = lambda result: None,
 ) -> Predictor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from beltrami.arguments import checked
+from beltrami.arguments import Finite, checked
 from beltrami.graph import Edges, Normaliser, PairScore, Rows
 
 Start = Callable[[Tensor], Tensor]
@@ -18,7 +18,7 @@ def xavier(weight: Tensor) -> Tensor:
 
 
 @checked
-def constant(value: float = 1e-5) -> Start:
+def constant(value: Finite = 1e-5) -> Start:
     """The paper's initialisation, all weights equal: attention starts nearly uniform and, with weight decay, stays so.
 
     Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from beltrami.arguments import checked
+from beltrami.arguments import Count, Finite, checked
 from beltrami.diffusivity.base import Paired, Projection, Start, check_heads, xavier
 from beltrami.graph import Edges, Leaky, Normaliser, PairScore, edge_dot, spread
 
@@ -25,8 +25,8 @@ class ScaledDot(Paired):
 
     def __init__(
         self,
-        channels: int,
-        width: int,
+        channels: Count,
+        width: Count,
         *,
         heads: int = 1,
         d_k: float | None = None,
@@ -34,8 +34,8 @@ class ScaledDot(Paired):
         start: Start = xavier,
     ) -> None:
         super().__init__(normalise)
-        if d_k is not None and not d_k > 0:
-            raise ValueError(f"ScaledDot needs a positive `d_k`; got {d_k}.")
+        if d_k is not None and not 0 < d_k < float("inf"):
+            raise ValueError(f"ScaledDot needs a positive, finite `d_k`; got {d_k}.")
         self.project = Projection(channels, width, heads=heads, start=start)
         self.d_k = width / heads if d_k is None else d_k
 
@@ -55,7 +55,13 @@ class _Normalised(Paired):
     least_width: ClassVar[int] = 1  # channels that a head needs
 
     def __init__(
-        self, channels: int, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
+        self,
+        channels: Count,
+        width: Count,
+        *,
+        heads: int = 1,
+        normalise: Normaliser | None = None,
+        start: Start = xavier,
     ) -> None:
         super().__init__(normalise)
         self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
@@ -107,12 +113,10 @@ class ScalarCosine(Paired):
     ``sharpness`` is the initial :math:`\beta` of the first head; it doubles from each head to the next.
     """
 
-    def __init__(self, *, heads: int = 1, sharpness: float = 1.0, normalise: Normaliser | None = None) -> None:
+    def __init__(self, *, heads: Count = 1, sharpness: Finite = 1.0, normalise: Normaliser | None = None) -> None:
         super().__init__(normalise)
-        if heads < 1:
-            raise ValueError(f"ScalarCosine needs `heads` at least 1; got {heads}.")
         self.heads = heads
-        self.sharpness = nn.Parameter(sharpness * 2.0 ** torch.arange(heads))
+        self.sharpness = nn.Parameter(float(sharpness) * 2.0 ** torch.arange(heads))
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         unit = F.normalize(z, dim=-1)[:, None]
@@ -135,11 +139,11 @@ class Additive(Paired):
 
     def __init__(
         self,
-        channels: int,
-        width: int,
+        channels: Count,
+        width: Count,
         *,
         heads: int = 1,
-        slope: float = 0.2,
+        slope: Finite = 0.2,
         normalise: Normaliser | None = None,
         start: Start = xavier,
     ) -> None:

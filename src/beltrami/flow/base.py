@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from beltrami.arguments import checked
+from beltrami.arguments import Finite, checked
 from beltrami.diffusivity import EdgeWeights
 from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges
@@ -69,7 +69,7 @@ class Rate(PrintedModule):
 class Source(PrintedModule):
     r"""A learned source :math:`\beta z(0)`, initially with beta = ``start``; it counteracts oversmoothing."""
 
-    def __init__(self, start: float = 0.0) -> None:
+    def __init__(self, start: Finite = 0.0) -> None:
         super().__init__()
         self.start = start
         self.beta = nn.Parameter(torch.tensor(float(start)))

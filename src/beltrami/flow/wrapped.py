@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from beltrami.arguments import checked
+from beltrami.arguments import Count, checked
 from beltrami.diffusivity import EdgeWeights, RandomWalk
 from beltrami.flow.base import Flow, FunctionField
 from beltrami.graph import Edges
@@ -26,7 +26,7 @@ class WrappedFlow(Flow):
 class _MixingFlow(WrappedFlow):
     """A flow with a matrix W, (channels, channels), initially the identity, at which it is the wrapped flow."""
 
-    def __init__(self, flow: Flow, channels: int) -> None:
+    def __init__(self, flow: Flow, channels: Count) -> None:
         super().__init__(flow)
         self.channels, self.weight = channels, nn.Parameter(torch.eye(channels))
 
@@ -71,7 +71,7 @@ class ChebyshevFlow(WrappedFlow):
     stages with a learned stability polynomial, as every explicit Runge-Kutta method with as many stages has one.
     """
 
-    def __init__(self, flow: Flow, channels: int, *, terms: int) -> None:
+    def __init__(self, flow: Flow, channels: Count, *, terms: Count) -> None:
         super().__init__(flow)
         if terms < 2:
             raise ValueError(f"ChebyshevFlow needs `terms` at least 2, the second being the first hop; got {terms}.")

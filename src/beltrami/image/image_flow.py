@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from beltrami.arguments import checked
+from beltrami.arguments import Positive, checked
 from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
 
@@ -172,7 +172,7 @@ class Explicit(Stepping):
 class Implicit(Stepping):
     """One implicit Euler step for each metric: stable and within the extremes for any length; first order."""
 
-    rtol: float = 1e-4  # of the linear solver
+    rtol: Positive = 1e-4  # of the linear solver
 
     def scheme(self, field: PixelDiffusion) -> Scheme:
         return Scheme(SymmetricEuler(field.mass, self.rtol), ConstantSteps(self.hold))

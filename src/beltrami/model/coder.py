@@ -6,7 +6,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from beltrami.arguments import checked
+from beltrami.arguments import Count, checked
 from beltrami.graph import SparseMatrix
 from beltrami.graph.ops.dispatch import has_kernel
 
@@ -25,11 +25,15 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, channels: int, out_channels: int, *, dropout: float = 0.0, hidden: int | None = None, bias: bool = True
+        self,
+        channels: Count,
+        out_channels: Count,
+        *,
+        dropout: float = 0.0,
+        hidden: Count | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        if hidden is not None and hidden < 1:
-            raise ValueError(f"Encoder needs a `hidden` width of at least 1, or None for no layer; got {hidden}.")
         self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, out_channels if hidden is None else hidden, bias=bias)
         self.second = None
@@ -49,7 +53,7 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """xi: ReLU, dropout in training, then a linear map to class scores; (..., n, channels) -> (..., n, num_classes)."""
 
-    def __init__(self, channels: int, num_classes: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, channels: Count, num_classes: Count, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, num_classes)

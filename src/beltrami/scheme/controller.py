@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from beltrami.arguments import checked
+from beltrami.arguments import Finite, checked
 from beltrami.scheme.base import Controller, Decision, Solver, Step, Time, VectorField, check_tolerances
 from beltrami.scheme.interpolant import add_scaled
 
@@ -54,15 +54,15 @@ class PID(Controller):
 
     rtol: float
     atol: float
-    pcoeff: float = 0.0
-    icoeff: float = 1.0
-    dcoeff: float = 0.0
+    pcoeff: Finite = 0.0
+    icoeff: Finite = 1.0
+    dcoeff: Finite = 0.0
     first: Time | None = None
     adaptive = True
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
-        if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
+        if not (self.first is None or isinstance(self.first, Tensor) or 0.0 < self.first < math.inf):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:

@@ -7,10 +7,18 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
 
-from beltrami.arguments import checked
+from beltrami.arguments import NotNegative, Positive, checked
 from beltrami.errors import SolverError
 from beltrami.scheme.adjoint import Continuous, Direct
-from beltrami.scheme.base import Adjoint, CountingField, Solution, Stats, TimeStepping, VectorField, requiring_grad
+from beltrami.scheme.base import (
+    Adjoint,
+    CountingField,
+    Solution,
+    Stats,
+    TimeStepping,
+    VectorField,
+    requiring_grad,
+)
 
 
 @checked
@@ -24,9 +32,9 @@ class TorchDiffEq(TimeStepping):
     """
 
     method: str
-    rtol: float
-    atol: float
-    step_size: float | None = None
+    rtol: NotNegative
+    atol: NotNegative
+    step_size: Positive | None = None
     adjoint: Adjoint = Direct()  # noqa: RUF009 - frozen and empty, so it may be shared
 
     def __post_init__(self) -> None:

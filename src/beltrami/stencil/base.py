@@ -69,8 +69,8 @@ class Loops(Fixed):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.weight > 0:
-            raise ValueError(f"Loops needs a positive `weight`; got {self.weight}. For no loops, use `Keep()`.")
+        if not 0 < self.weight < float("inf"):
+            raise ValueError(f"Loops needs a positive, finite `weight`; got {self.weight}. For no loops, use `Keep()`.")
 
     def rewire(self, edges: Edges) -> Edges:
         return edges.with_loops(self.weight)

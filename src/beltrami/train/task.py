@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from beltrami.arguments import checked
+from beltrami.arguments import Count, checked
 from beltrami.data import Split
 
 Reduction = Literal["none", "mean"]
@@ -26,7 +26,7 @@ class Task(ABC):
         (n, num_outputs).
     """
 
-    num_outputs: int
+    num_outputs: Count
     exclusive: ClassVar[bool] = False
 
     @abstractmethod
@@ -168,7 +168,7 @@ class Regression(Task):
     ``y`` (n, num_outputs), or (n,) for one target, is floating point.
     """
 
-    num_outputs: int = 1
+    num_outputs: Count = 1
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
         squares = (outputs - y.reshape(-1, self.num_outputs)).square()

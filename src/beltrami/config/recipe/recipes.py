@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from beltrami.arguments import checked
+from beltrami.arguments import Seed, checked
 from beltrami.config.parser import override, read_config
 from beltrami.config.recipe.baseline import BASELINE_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
@@ -22,7 +22,7 @@ published splits, as listed in ``results/search``. Comparisons made before there
 
 @checked
 def load_recipe(
-    name: str, dataset: str, *, protocol: str | None = None, seed: int = 0, split_seed: int | None = None
+    name: str, dataset: str, *, protocol: str | None = None, seed: Seed = 0, split_seed: Seed | None = None
 ) -> RunConfig:
     """Return the configuration of a recipe, one of ``RECIPES`` or a configuration file (``*.json``), as ``beltrami
     tune`` and every run write it, on one of the datasets that it has settings for.
