@@ -25,12 +25,11 @@ from typing import (
 import beltrami
 
 C = TypeVar("C", bound=Callable[..., Any])
-AnyPath: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers that an argument may have, in words and as a test."""
+    """The values that an argument of a type may have, in words and as a test."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -41,6 +40,7 @@ Seed: TypeAlias = Annotated[int, Range("from 0 to 2**32 - 1", lambda x: 0 <= x <
 Finite: TypeAlias = Annotated[float, Range("finite", math.isfinite)]
 Positive: TypeAlias = Annotated[float, Range("positive and finite", lambda x: 0 < x < math.inf)]
 NotNegative: TypeAlias = Annotated[float, Range("at least 0 and finite", lambda x: 0 <= x < math.inf)]
+AnyPath: TypeAlias = Annotated[str | os.PathLike[str], Range("not to be empty", lambda x: x != "")]
 Share: TypeAlias = Annotated[float, Range("at least 0 and below 1", lambda x: 0 <= x < 1)]
 
 HOW_TO_MAKE = {
@@ -117,8 +117,8 @@ def _hints(function: Callable[..., Any]) -> tuple[tuple[tuple[str, Any], ...], d
 def _converted(hint: Any, value: Any, name: str, owner: str, named: Mapping[str, Any]) -> Any:
     """Return a value that fits the hint, or refuse it."""
     if _fits(hint, value):
-        if isinstance(value, Real) and (needed := _range(hint)) is not None and not needed.holds(value):
-            raise ValueError(f"{owner} needs `{name}` {needed.words}; got {value}.")
+        if value is not None and (needed := _range(hint)) is not None and not needed.holds(value):
+            raise ValueError(f"{owner} needs `{name}` {needed.words}; got {value!r}.")
         return getattr(value, "item", lambda: value)() if isinstance(value, Real) else value  # of numpy
     import numpy
     import torch

@@ -18,6 +18,10 @@ class DataError(RuntimeError):
     """A dataset or result file is missing, corrupt or of another kind than its name says."""
 
 
+class DirectedGraphWarning(UserWarning):
+    """Edges of a user's graph lack their reverse edges."""
+
+
 class UnknownName(ValueError):
     """An unknown name of a thing of this kind, such as a ``"dataset"``; the message suggests the nearest known name."""
 
@@ -50,6 +54,26 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
         raise ValueError(
             f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: they run from 0 to {num_nodes - 1}."
         )
+
+
+def as_classes(y: Tensor, *, name: str = "y") -> Tensor:
+    """Return class numbers (n,) as torch.int64, from integers, booleans or whole floats of shape (n,) or (n, 1)."""
+    import torch
+
+    y = y[:, 0] if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() != 1:
+        remedy = f": for one-hot rows, use `{name}.argmax(1)`" if y.dim() == 2 else ""
+        raise ValueError(f"`{name}` must hold one class per node, shape (n,); got shape {tuple(y.shape)}{remedy}.")
+    if y.is_floating_point():
+        odd = y[~(y.trunc().eq(y) & (y.abs() < 2**53))]  # NaN too
+        if len(odd):
+            raise ValueError(
+                f"`{name}` holds {odd[0].item():g}, and classes are whole numbers from 0: convert them, or for targets "
+                "that are numbers use `task=Regression()`."
+            )
+    elif y.dtype != torch.bool and y.is_complex():
+        raise ValueError(f"`{name}` must hold classes as integers (torch.int64); got {y.dtype}.")
+    return y.long()
 
 
 def check_matrix(x: Tensor, *, name: str, rows: int | None = None, columns: int | None = None) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from beltrami import train
+from beltrami.arguments import AnyPath, checked
 from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
 from beltrami.config.parser import read_config
@@ -134,15 +135,19 @@ def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: 
     )
 
 
-def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifier) -> None:
+@checked
+def save_run(folder: AnyPath, config: RunConfig, result: RunResult, model: Classifier) -> None:
     """Write the configuration, the weights and, last, the result into ``folder``."""
+    folder = Path(folder)
     write_atomically(folder / "config.json", config.to_json().encode())
     train.save_weights(model, folder / "model.safetensors")
     write_atomically(folder / "result.json", result.to_json().encode())
 
 
-def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float, float]:
+@checked
+def evaluate_run(folder: AnyPath, *, device: str = "cpu") -> tuple[RunResult, float, float]:
     """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
+    folder = Path(folder)
     result, config = RunResult.read(folder / "result.json"), read_config(folder / "config.json")
     try:
         check_settings(config)

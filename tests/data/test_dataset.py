@@ -88,13 +88,11 @@ def test_dataset_refuses_edges_not_in_canonical_form(edges: list[tuple[int, int]
 def test_dataset_refuses_mismatched_features_classes_and_splits() -> None:
     data = tiny([(0, 1)], nodes=3)
     with pytest.raises(ValueError, match="dense float32"):
-        replace(data, x=data.x.double())
+        replace(data, x=data.x.to_sparse())
     with pytest.raises(ValueError, match="NaN"):
         replace(data, x=data.x / 0)
     with pytest.raises(ValueError, match="one class"):
         replace(data, y=data.y[:2])
-    with pytest.raises(ValueError, match="one class"):
-        replace(data, y=data.y.int())
     with pytest.raises(ValueError, match="class -1; classes start at 0"):
         replace(data, y=data.y - 1)
     none = torch.zeros(2, dtype=torch.bool)

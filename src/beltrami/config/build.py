@@ -9,6 +9,7 @@ from typing import Any
 from torch.optim import SGD, Adam, Adamax, AdamW, Optimizer, RMSprop
 
 from beltrami import position
+from beltrami.arguments import checked
 from beltrami.config import spec_model
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
 from beltrami.config.parser import parse
@@ -124,6 +125,7 @@ def build_training(spec: TrainSpec) -> Training:
     return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 
+@checked
 def check_settings(config: RunConfig) -> None:
     """Refuse settings that name nothing or do not fit together, before any data are read; to check their values, a
     model for a single feature is built."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import RENAMED, convert
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.config.spec_graph import Spec, hints_of, kinds_of, specs_of
@@ -43,11 +44,13 @@ def read(kind: type[T], path: Path, *, what: str) -> T:
         raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
-def read_config(path: Path) -> RunConfig:
+@checked
+def read_config(path: AnyPath) -> RunConfig:
     """Return the configuration in a file."""
-    return read(RunConfig, path, what="configuration")
+    return read(RunConfig, Path(path), what="configuration")
 
 
+@checked
 def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> RunConfig:
     """Return the configuration with all ``dotted.name=value`` applied together, kinds first. Where a kind changes,
     fields of the same name keep their values, and other fields take their defaults; one without a default must be

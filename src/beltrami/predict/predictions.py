@@ -27,7 +27,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from beltrami.arguments import checked
+from beltrami.arguments import AnyPath, checked
 from beltrami.data.file import atomic_file
 from beltrami.graph import Edges
 from beltrami.graph.statistics import component_of
@@ -65,11 +65,13 @@ class Predictions(ABC):
     def facts(self) -> dict[str, Any]:
         """Return what the file beside the table says of this kind of predictions."""
 
-    def write(self, path: Path) -> None:
+    @checked
+    def write(self, path: AnyPath) -> None:
         """Write the table to a .csv, .tsv or .parquet file, and beside it what is known of it to a .json file.
 
         The JSON file has the same stem. A failure while writing leaves both files as they were.
         """
+        path = Path(path)
         check_table_path(path)
         with atomic_file(path.with_suffix(".json")) as facts:
             facts.write(self.to_json().encode())

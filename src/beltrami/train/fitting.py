@@ -50,8 +50,10 @@ class Fitting(Iterator[Epoch]):
         if (training.consistency.weight or training.self_training) and not task.exclusive:
             need = "`consistency` and `self_training` need a task with one class per node"
             raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
+        y = task.convert(y)
         for split in splits:
             task.check(y, split)
+            _check_inputs(inputs, y, split)
         self._models, self._inputs, self._splits = models, inputs, splits
         self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False
@@ -116,6 +118,16 @@ class Fitting(Iterator[Epoch]):
                 evaluations=sum(fit.stats.evaluations for fit in firsts) + epoch.evaluations,
             )
         return loop.finish()
+
+
+def _check_inputs(inputs: Inputs, y: Tensor, split: Split) -> None:
+    """Refuse inputs of another graph, and targets or splits on another device."""
+    nodes, where = inputs.edges.num_nodes, inputs.edges.device
+    if nodes != split.num_nodes:
+        raise ValueError(f"`inputs` have {nodes} nodes where the split has {split.num_nodes}: use those of one graph.")
+    for name, device in {"y": y.device, "split": split.train.device}.items():
+        if device != where:
+            raise ValueError(f"`{name}` is on {device} and `inputs` on {where}: move one with `.to(...)`.")
 
 
 @checked

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from beltrami.arguments import Count, checked
 from beltrami.data import Split
+from beltrami.errors import as_classes
 
 Reduction = Literal["none", "mean"]
 
@@ -50,6 +51,10 @@ class Task(ABC):
     def check_targets(self, y: Tensor, split: Split) -> None:
         """Refuse targets of training and validation nodes that do not belong to this task; other nodes are not read."""
 
+    def convert(self, y: Tensor) -> Tensor:
+        """Return targets of the type that the loss needs; refuse those that cannot be converted."""
+        return y
+
     def check(self, y: Tensor, split: Split) -> None:
         """Refuse targets and splits that nothing can be learned from."""
         if len(y) != split.num_nodes:
@@ -77,6 +82,9 @@ class Classification(Task):
         """Return the task with weights n / (classes n_c), so that classes count the same; n_c of ``y`` (n,) are c."""
         counts = torch.bincount(y, minlength=num_outputs).clamp(min=1)
         return Classification(num_outputs, tuple((len(y) / (num_outputs * counts)).tolist()))
+
+    def convert(self, y: Tensor) -> Tensor:
+        return as_classes(y)
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
         weight = None if self.class_weights is None else outputs.new_tensor(self.class_weights)
@@ -199,11 +207,15 @@ class Regression(Task):
 @checked
 def accuracy(logits: Tensor, y: Tensor) -> float:
     """Return the share of rows whose largest score is at the class, 0 for no rows; (n, classes), (n,)."""
+    y = as_classes(y)
+    if logits.dim() != 2 or len(logits) != len(y):
+        raise ValueError(f"`logits` must have shape ({len(y)}, classes), a row for every y; got {tuple(logits.shape)}.")
     return float(Classification(logits.shape[-1]).metric(logits, y)) if len(y) else 0.0
 
 
 @checked
-def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: int) -> list[float | None]:
+def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: Count) -> list[float | None]:
     """Return the accuracy on the nodes of each class; None for a class without nodes. (n, classes), (n,)."""
+    y = as_classes(y)
     of_class = [y == c for c in range(num_classes)]
     return [accuracy(logits[mask], y[mask]) if bool(mask.any()) else None for mask in of_class]

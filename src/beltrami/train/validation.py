@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from beltrami.arguments import checked
+from beltrami.arguments import NotNegative, checked
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
 from beltrami.train.cuda_graph import replayed
@@ -84,14 +84,19 @@ def make_validation(
 
 @checked
 @torch.no_grad()
-def predict(model: Classifier, inputs: Inputs, *, time: float) -> Tensor:
+def predict(model: Classifier, inputs: Inputs, *, time: NotNegative) -> Tensor:
     """Return the outputs at every node with the flow stopped at ``time``, (n, outputs)."""
     model.eval()
     return model.logits_along(inputs, (0.0, time))[-1]
 
 
+@checked
 def read_test(outputs: Tensor, y: Tensor, split: Split, *, task: Task | None = None) -> float:
     """Return the metric on the test nodes, by default the accuracy; 0 without test nodes. No other function reads their
     targets: call it once, after every choice is made."""
     task = Classification(outputs.shape[-1]) if task is None else task
+    y = task.convert(y)
+    for name, rows in {"outputs": outputs, "y": y}.items():
+        if len(rows) != split.num_nodes:
+            raise ValueError(f"`{name}` has {len(rows)} rows where the split has {split.num_nodes} nodes.")
     return float(task.metric(outputs[split.test], y[split.test])) if bool(split.test.any()) else 0.0
