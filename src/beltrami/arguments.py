@@ -5,22 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import beltrami
 
@@ -41,6 +32,14 @@ Finite: TypeAlias = Annotated[float, Range("finite", math.isfinite)]
 Positive: TypeAlias = Annotated[float, Range("positive and finite", lambda x: 0 < x < math.inf)]
 NotNegative: TypeAlias = Annotated[float, Range("at least 0 and finite", lambda x: 0 <= x < math.inf)]
 AnyPath: TypeAlias = Annotated[str | os.PathLike[str], Range("not to be empty", lambda x: x != "")]
+Name: TypeAlias = Annotated[
+    str,
+    Range(
+        "at most 100 letters, digits, '-', '_' and '.', the first no '.'",
+        lambda x: re.fullmatch(r"([\w-][\w.-]{0,99})?", x) is not None,
+    ),
+]
+"""A name that may become part of a path; empty where there is none."""
 Share: TypeAlias = Annotated[float, Range("at least 0 and below 1", lambda x: 0 <= x < 1)]
 
 HOW_TO_MAKE = {
@@ -53,6 +52,11 @@ WORDS: Mapping[Any, str] = {
     int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None",
     slice: "a slice",
 }  # fmt: skip
+
+
+def as_name(text: str) -> str:
+    """Return a text as a ``Name``: other characters become a hyphen."""
+    return re.sub(r"[^\w.-]+", "-", text).lstrip(".")[:100]
 
 
 def checked(what: C) -> C:
@@ -117,7 +121,7 @@ def _hints(function: Callable[..., Any]) -> tuple[tuple[tuple[str, Any], ...], d
 def _converted(hint: Any, value: Any, name: str, owner: str, named: Mapping[str, Any]) -> Any:
     """Return a value that fits the hint, or refuse it."""
     if _fits(hint, value):
-        if value is not None and (needed := _range(hint)) is not None and not needed.holds(value):
+        if value is not None and (needed := range_of(hint)) is not None and not needed.holds(value):
             raise ValueError(f"{owner} needs `{name}` {needed.words}; got {value!r}.")
         return getattr(value, "item", lambda: value)() if isinstance(value, Real) else value  # of numpy
     import numpy
@@ -176,13 +180,13 @@ def _parts(hint: Any) -> Iterator[Any]:
 
 
 @cache
-def _range(hint: Any) -> Range | None:
+def range_of(hint: Any) -> Range | None:
     """Return the range of a hint, if it has one."""
     if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Range):
         found: Range = get_args(hint)[1]
         return found
     parts = get_args(hint) if get_origin(hint) in (UnionType, Union) else ()
-    return next(filter(None, map(_range, parts)), None)
+    return next(filter(None, map(range_of, parts)), None)
 
 
 def _takes(hint: Any, kind: type) -> bool:

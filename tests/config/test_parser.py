@@ -38,7 +38,7 @@ def value_of(config: RunConfig, name: str) -> Any:
         ("train.cuda_graph=false", False),
         ("data.split_seed=7", 7),
         (" scheme.time = 4 ", 4.0),
-        ("recipe=mine=yours", "mine=yours"),
+        ("data.protocol=mine=yours", "mine=yours"),
     ],
 )
 def test_override_sets_the_value_in_its_type(assignment: str, expected: object) -> None:
@@ -102,7 +102,7 @@ def test_a_field_without_a_default_must_be_given() -> None:
         ("train.lr=true", r"`train.lr` takes float; got True"),
         ("flow.source=1", r"`flow.source` takes bool; got 1"),
         ("stencil.remesh=small", r"`stencil.remesh` takes float or null; got 'small'"),
-        ("dataset=4", r"`dataset` takes str; got 4"),
+        ("data.protocol=4", r"`data.protocol` takes str; got 4"),
         ("scheme.time", r"takes name=value, such as scheme.time=4; got 'scheme.time'"),
         ("=4", r"takes name=value, such as scheme.time=4; got '=4'"),
         ("", r"takes name=value"),

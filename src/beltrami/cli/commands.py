@@ -12,11 +12,12 @@ import beltrami
 from beltrami.cli import graph_options as own
 from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
-from beltrami.cli.option import Device, Settings, check_device, check_file, check_folder
+from beltrami.cli.option import Commands, Device, Settings, check_device, check_file, check_folder, check_seed
 from beltrami.cli.study_tune import study, tune
 from beltrami.errors import DataError, SolverError
 
 app = typer.Typer(
+    cls=Commands,
     help="Beltrami neural diffusion on graphs: a flow on a stencil by a scheme.",
     no_args_is_help=True,
     add_completion=False,
@@ -59,8 +60,13 @@ def train(
     fast: own.Fast = False,
     calibration: own.Calibration = None,
     split: Annotated[str | None, Option(help="Split protocol: planetoid, digl or shchur; else the recipe's.")] = None,
-    split_seed: Annotated[int | None, Option(help="Which split of the protocol; the seed's own by default.")] = None,
-    seed: Annotated[int, Option(help="Seed of the weights, of dropout and of the split.")] = 0,
+    split_seed: Annotated[
+        int | None, Option(help="Which split of the protocol; the seed's own by default.", callback=check_seed)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        Option(help="Seed of weights, dropout and split; 0, or a recipe file's, by default.", callback=check_seed),
+    ] = None,
     settings: Settings = None,
     log: Annotated[
         list[Path] | None,
@@ -107,13 +113,13 @@ def train(
     if own.is_own_graph(source, nodes, edges):
         datasets_only = {"--split": split, "--split-seed": split_seed, "--set": settings, "--log": log}
         own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare})
-        train_graph(source, options, seed=seed, out=out, device=device)
+        train_graph(source, options, seed=seed or 0, out=out, device=device)
         return
     dataset, recipe = source or "digits", recipe or "blend"
     options.check_dataset(source, recipe)
     if recipe == own.AUTO:
         own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare})
-        train_auto(dataset, options, split=split, split_seed=split_seed, seed=seed, out=out, device=device)
+        train_auto(dataset, options, split=split, split_seed=split_seed, seed=seed or 0, out=out, device=device)
         return
     where = check_device(device)
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])

@@ -1,10 +1,12 @@
 """Options that several commands share, and their checks."""
 
 import os
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, CallbackParam, Option
+from typer.core import TyperGroup
 
 Device = Annotated[str, Option(help="Where to compute: cpu, cuda or cuda:N.")]
 Dataset = Annotated[str, Argument(help="A dataset's name; `beltrami datasets` lists them.")]
@@ -12,6 +14,26 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", help="Change a setting, such as `--set train.epochs=50`; may be repeated.", metavar="NAME=VALUE"),
 ]
+
+
+def check_seed(parameter: CallbackParam, value: int | None) -> int | None:
+    """Refuse a seed that torch or numpy would refuse."""
+    if value is not None and not 0 <= value < 2**32:
+        raise ValueError(f"`{parameter.opts[0]}` must be from 0 to 2**32 - 1; got {value}.")
+    return value
+
+
+class Commands(TyperGroup):
+    """The commands, which take no empty arguments: an empty path would be the current folder."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for before, argument in zip(["", *args], args, strict=False):
+            if re.fullmatch(r"--[^=]*=\s*", argument):
+                before, argument = argument.partition("=")[0], ""
+            if not argument.strip():
+                what = f"`{before}`" if before.startswith("--") else "an argument"
+                raise ValueError(f"{what} is empty: give a value, or leave it out.")
+        return super().parse_args(ctx, args)
 
 
 def check_device(name: str) -> str:

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Literal
 
+from beltrami.arguments import Name, Seed
 from beltrami.config.spec_graph import KeepSpec, NoneSpec, PositionSpec, Spec, StencilSpec
 from beltrami.config.spec_model import BlendSpec, DiffusionSpec, DiffusivitySpec, FlowSpec, ModelSpec, ScaledDotSpec
 
@@ -95,7 +96,7 @@ class DataSpec(Spec):
     component: Literal["largest", "all"] = "largest"
     features: Literal["raw", "rows"] = "raw"
     protocol: str = "digl"
-    split_seed: int = 0
+    split_seed: Seed = 0
 
 
 class TerminalSpec(Spec):
@@ -138,9 +139,9 @@ class TrainSpec(Spec):
 class RunConfig(Spec):
     """One run, from the dataset to the last epoch; a group that does not apply to the model is of kind ``none``."""
 
-    dataset: str
-    recipe: str
-    seed: int = 0
+    dataset: Name
+    recipe: Name
+    seed: Seed = 0
     data: DataSpec = DataSpec()
     position: PositionSpec = NoneSpec()
     model: ModelSpec = BlendSpec()

@@ -6,6 +6,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, dataclass_transform, get_args, get_type_hints
 
+from beltrami.arguments import Range, Seed, range_of
+
 Channels = Literal["u", "x", "z"]
 
 
@@ -33,6 +35,13 @@ def kinds_of(group: Any) -> Mapping[str, type[Spec]]:
 hints_of: Callable[[Any], Mapping[str, Any]] = cache(get_type_hints)  # the types of a dataclass's fields by name
 
 
+@cache
+def ranges_of(spec: Any) -> Mapping[str, Range]:
+    """Return the ranges of the fields of a settings type that have one."""
+    ranges = {name: range_of(hint) for name, hint in get_type_hints(spec, include_extras=True).items()}
+    return {name: found for name, found in ranges.items() if found is not None}
+
+
 class NoneSpec(Spec):
     kind: Literal["none"] = "none"
 
@@ -58,13 +67,13 @@ class DeepWalkSpec(Spec):
     kind: Literal["deepwalk"] = "deepwalk"
     channels: int = 16
     walk_length: int | None = 80
-    seed: int = 0
+    seed: Seed = 0
 
 
 class HyperbolicPositionSpec(Spec):
     kind: Literal["hyperbolic"] = "hyperbolic"
     channels: int = 16
-    seed: int = 0
+    seed: Seed = 0
 
 
 class PositionFileSpec(Spec):
