@@ -27,6 +27,7 @@ class Range:
 
 
 Count: TypeAlias = Annotated[int, Range("at least 1 and below 2**31", lambda x: 1 <= x < 2**31)]
+Natural: TypeAlias = Annotated[int, Range("at least 0 and below 2**31", lambda x: 0 <= x < 2**31)]
 Seed: TypeAlias = Annotated[int, Range("from 0 to 2**32 - 1", lambda x: 0 <= x < 2**32)]
 Finite: TypeAlias = Annotated[float, Range("finite", math.isfinite)]
 Positive: TypeAlias = Annotated[float, Range("positive and finite", lambda x: 0 < x < math.inf)]
@@ -40,6 +41,8 @@ Name: TypeAlias = Annotated[
     ),
 ]
 """A name that may become part of a path; empty where there is none."""
+Fraction: TypeAlias = Annotated[float, Range("between 0 and 1", lambda x: 0 < x < 1)]
+Part: TypeAlias = Annotated[float, Range("above 0 and at most 1", lambda x: 0 < x <= 1)]
 Share: TypeAlias = Annotated[float, Range("at least 0 and below 1", lambda x: 0 <= x < 1)]
 
 HOW_TO_MAKE = {

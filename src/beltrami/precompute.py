@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from torch import Tensor
 
 from beltrami.arguments import AnyPath, checked
-from beltrami.config.build import build_encoding
+from beltrami.config.build import build_encoding, check_node_counts
 from beltrami.config.build_evolution import build_stencil
 from beltrami.config.parser import override, parse
 from beltrami.config.spec import DataSpec, RunConfig
@@ -99,6 +99,7 @@ def encode(
     if encoding is None:
         raise ValueError(f"`encode` needs an encoding; got {spec.kind}.")
     data = read_dataset(dataset, component=component, progress=progress)
+    check_node_counts(replace(NOTHING, position=spec), data.num_nodes)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device)
     start, seed = time.perf_counter(), getattr(spec, "seed", 0)
     known = positions_are_cached(encoding, edges, seed=seed)
@@ -145,6 +146,7 @@ def rewire(
     positions = None if positions is None else Path(positions)
     header = None if positions is None else store.read_header(positions, kind=store.POSITIONS)
     data = read_dataset(dataset, component=component, progress=progress)
+    check_node_counts(replace(NOTHING, stencil=spec), data.num_nodes)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
     z, joint, ball = data.x, Joint(0, data.num_features), None
     if positions is not None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from beltrami import train
 from beltrami.arguments import AnyPath, checked
-from beltrami.config.build import build_classifier, build_training, check_settings
+from beltrami.config.build import build_classifier, build_training, check_node_counts, check_settings
 from beltrami.config.build_evolution import build_prior
 from beltrami.config.parser import read_config
 from beltrami.config.recipe.recipes import search_count
@@ -51,6 +51,7 @@ def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress |
     """Resolve the files of a configuration, load its dataset, split it and encode positions."""
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
+    check_node_counts(config, dataset.num_nodes)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     pos = positions_of(config.position, edges)

@@ -175,7 +175,7 @@ def test_the_pair_of_a_scalar_cosine_is_its_score() -> None:
 
 
 def test_a_scalar_cosine_without_heads_is_refused() -> None:
-    with pytest.raises(ValueError, match="ScalarCosine needs `heads` at least 1 and below .*; got 0"):
+    with pytest.raises(ValueError, match=r"ScalarCosine needs `heads` at least 1 and below .*; got 0"):
         ScalarCosine(heads=0)
 
 

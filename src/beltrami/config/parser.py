@@ -220,7 +220,7 @@ def _dataclass(hint: Any, values: Any, where: str) -> Any:
             raise ValueError(f"`{dot}{field.name}` must be given{of}: it has no default.")
     found = {name: _value(hints[name], value, f"{dot}{name}") for name, value in values.items()}
     for name, needed in ranges_of(kind).items():
-        if name in found and not needed.holds(found[name]):
+        if found.get(name) is not None and not needed.holds(found[name]):
             raise ValueError(f"`{dot}{name}` must be {needed.words}; got {found[name]!r}.")
     return kind(**found)
 

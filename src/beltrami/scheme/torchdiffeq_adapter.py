@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -20,6 +21,11 @@ from beltrami.scheme.base import (
     requiring_grad,
 )
 
+Method = Literal[
+    "dopri8", "dopri5", "bosh3", "fehlberg2", "adaptive_heun", "euler", "midpoint", "heun2", "heun3", "rk4",
+    "explicit_adams", "implicit_adams", "fixed_adams", "scipy_solver",
+]  # fmt: skip
+
 
 @checked
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class TorchDiffEq(TimeStepping):
     name of the solver, such as ``"dopri5"``; ``step_size`` is for its solvers with constant steps.
     """
 
-    method: str
+    method: Method
     rtol: NotNegative
     atol: NotNegative
     step_size: Positive | None = None
