@@ -173,15 +173,18 @@ def test_bad_usage_of_train_is_one_line_and_exit_code_2(beltrami: Beltrami, argu
         (["encode", "digts", "--encoding", "ppr"], r"unknown dataset 'digts': did you mean 'digits'\?"),
         (["encode", "digits", "--encoding", "pp"], r"unknown encoding 'pp': did you mean 'ppr'\?"),
         (["encode", "digits", "--encoding", "ppr", "--component", "al"], r"unknown component 'al'"),
-        (["encode", "digits", "--encoding", "ppr", "--set", "position.top=0"], r"PPR needs `top` at least 1"),
+        (["encode", "digits", "--encoding", "ppr", "--set", "position.top=0"], r"`position.top` must be at least 1"),
         (
             ["encode", "digits", "--encoding", "ppr", "--set", "train.lr=1"],
             r"`train.lr` is not a setting of",
         ),
         (["encode", "digits", "--encoding", "ppr", "--device", "tpu"], r"`--device` takes cpu"),
         (["rewire", "digits", "--stencil", "nkk"], r"unknown stencil 'nkk'"),
-        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=0"], r"KNN needs `k` at least 1"),
-        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=2000"], r"got k=2000, 1797 nodes"),
+        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=0"], r"`stencil.k` must be at least 1"),
+        (
+            ["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=2000"],
+            r"`stencil.k` must be at most 1796 on",
+        ),
         (
             ["rewire", "digits", "--stencil", "digl", "--positions", "u"],
             r"`--positions` is for knn and radius",

@@ -50,10 +50,11 @@ class RunResult:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
+    """Return the versions that a result depends on, and the number of threads: on a CPU another gives other bits."""
     return {
         "beltrami": beltrami.__version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,
+        "threads": str(torch.get_num_threads()),
     }
