@@ -42,6 +42,8 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
     """Refuse an edge index that is not (2, m) integers within ``num_nodes`` nodes."""
     import torch
 
+    if num_nodes >= 2**31:
+        raise ValueError(f"`num_nodes` must be below 2**31; got {num_nodes}.")
     if num_nodes <= 0:
         raise ValueError(f"the graph is empty: it has {num_nodes} nodes; at least one is needed.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
@@ -60,6 +62,7 @@ def as_classes(y: Tensor, *, name: str = "y") -> Tensor:
     """Return class numbers (n,) as torch.int64, from integers, booleans or whole floats of shape (n,) or (n, 1)."""
     import torch
 
+    y = y if y.layout == torch.strided else y.to_dense()
     y = y[:, 0] if y.dim() == 2 and y.shape[1] == 1 else y
     if y.dim() != 1:
         remedy = f": for one-hot rows, use `{name}.argmax(1)`" if y.dim() == 2 else ""

@@ -32,14 +32,18 @@ class Joint:
     def x(self) -> slice:
         return slice(self.pos, self.channels)
 
+    @checked
     def join(self, u: Tensor, x: Tensor) -> Tensor:
         """(n, pos), (n, feat) -> z (n, pos + feat)."""
-        if u.shape[-1] != self.pos or x.shape[-1] != self.feat:
-            raise ValueError(f"{self} got u with {u.shape[-1]} and x with {x.shape[-1]} channels.")
+        if u.shape[-1:] != (self.pos,) or x.shape[-1:] != (self.feat,) or u.shape[:-1] != x.shape[:-1]:
+            raise ValueError(
+                f"{self} joins `u` (n, {self.pos}) and `x` (n, {self.feat}); got {tuple(u.shape)} and {tuple(x.shape)}."
+            )
         return torch.cat((u, x), dim=-1)
 
+    @checked
     def split(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """z (n, pos + feat) -> (u, x)."""
-        if z.shape[-1] != self.channels:
-            raise ValueError(f"{self} got a state with {z.shape[-1]} channels.")
+        if z.shape[-1:] != (self.channels,):
+            raise ValueError(f"{self} splits `z` (n, {self.channels}); got {tuple(z.shape)}.")
         return z[..., self.u], z[..., self.x]

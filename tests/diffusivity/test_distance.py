@@ -105,7 +105,7 @@ def test_all_parameters_of_the_exp_kernel_receive_gradients() -> None:
 
 
 def test_a_state_of_the_wrong_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="got a state with 4 channels"):
+    with pytest.raises(ValueError, match=r"splits `z` \(n, 5\); got \(4, 4\)"):
         make("ExpKernel")(normal(4, 4), kite())
 
 

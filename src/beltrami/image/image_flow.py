@@ -205,7 +205,7 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
     pixels, by default four :math:`\sigma`.
     """
     check_image(x)
-    if not (time > 0.0 and alpha >= 0.0):
+    if not (0.0 < time < math.inf and 0.0 <= alpha < math.inf):
         raise ValueError(f"bilateral needs a positive `time` and an `alpha` of at least 0; got {time} and {alpha}.")
     reach = math.ceil(4.0 * math.sqrt(2.0 * time)) if radius is None else radius
     total, weight = x.clone(), torch.ones_like(x[0])

@@ -169,6 +169,9 @@ class NumberPredictions(Predictions):
 @checked
 def label_reaches(edges: Edges, labelled: Tensor) -> Tensor:
     """Return whether the connected component of each node has a labelled node, from and to a mask (n,)."""
+    if labelled.dtype != torch.bool or labelled.shape != (edges.num_nodes,) or labelled.layout != torch.strided:
+        found = f"{labelled.dtype} of shape {tuple(labelled.shape)}"
+        raise ValueError(f"`labelled` must be a boolean mask ({edges.num_nodes},); got {found}.")
     component = component_of(edges)
     return torch.isin(component, component[labelled])
 

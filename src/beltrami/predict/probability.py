@@ -140,13 +140,15 @@ def brier(probabilities: Tensor, y: Tensor) -> float:
 
 def check_targets(values: Tensor, y: Tensor, *, name: str) -> None:
     """Refuse values (n, classes) and targets that do not belong together."""
-    if values.dim() != 2 or not len(values) or not values.is_floating_point():
+    if values.dim() != 2 or not len(values) or not values.is_floating_point() or values.layout != torch.strided:
         raise ValueError(
             f"`{name}` must be floating point of shape (nodes, classes), with at least one node; "
             f"got {values.dtype} of shape {tuple(values.shape)}."
         )
     if not bool(torch.isfinite(values).all()):
         raise ValueError(f"`{name}` must be finite; it holds NaN or infinity.")
+    if y.is_complex() or y.layout != torch.strided:
+        raise ValueError(f"`y` must be dense classes or labels; got {y.dtype}, {y.layout}.")
     if y.shape not in ((len(values),), values.shape):
         raise ValueError(f"`y` must have shape {(len(values),)} or {tuple(values.shape)}; got {tuple(y.shape)}.")
     if y.dim() == 1 and (y.dtype != torch.int64 or int(y.min()) < 0 or int(y.max()) >= values.shape[1]):

@@ -38,6 +38,7 @@ class Fixed(Stencil):
     def rewire(self, edges: Edges) -> Edges:
         """Return the graph to diffuse on, from the input graph."""
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         cache = _REWIRED.setdefault(edges, {})
         if self not in cache:
@@ -130,6 +131,7 @@ class Chain(Stencil):
     def synchronises(self) -> bool:
         return any(stencil.synchronises for stencil in self.stencils)
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         for stencil in self.stencils:
             edges = stencil(z, edges)

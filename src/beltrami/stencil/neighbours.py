@@ -45,6 +45,7 @@ class KNN(Stencil):
         if self.approximate and not isinstance(self.metric, Euclidean):
             raise ValueError(f"KNN can be approximate in Euclidean space only; got {self.metric}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         p, n = _points(self, z, edges), edges.num_nodes
@@ -87,6 +88,7 @@ class Radius(Stencil):
         if not 0 < self.r < float("inf"):
             raise ValueError(f"Radius needs a positive, finite `r`; got {self.r}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         p = _points(self, z, edges)

@@ -36,6 +36,7 @@ class FeatureSimilarity(Stencil):
         if not abs(self.sharpness) < float("inf"):
             raise ValueError(f"FeatureSimilarity needs a finite `sharpness`; got {self.sharpness}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         check_matrix(z, name="z", rows=edges.num_nodes)
@@ -69,6 +70,7 @@ class KeepStrongest(Stencil):
         if not 0 < self.share <= 1:
             raise ValueError(f"KeepStrongest needs `share` above 0 and at most 1; got {self.share}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         loop = edges.i == edges.j
@@ -102,6 +104,7 @@ class AddEdges(Stencil):
     def synchronises(self) -> bool:
         return self.other.synchronises
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         n, found = edges.num_nodes, self.other(z, edges)
@@ -124,6 +127,7 @@ class Charted(Stencil):
     stencil: Stencil
     chart: Callable[[Tensor], Tensor] = field(repr=False)
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         return self.stencil(self.chart(z), edges)
 
@@ -140,6 +144,7 @@ class TrainingOnly(Stencil):
     stencil: Stencil
     module: nn.Module = field(repr=False)
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         return self.stencil(z, edges) if self.module.training else edges
 
@@ -152,6 +157,8 @@ def tf_idf(x: Tensor) -> Tensor:
 
     Words that occur in every text say little about which texts are similar.
     """
+    if x.dim() != 2 or x.layout != torch.strided:
+        raise ValueError(f"`x` must be a dense matrix (nodes, features); got shape {tuple(x.shape)}, {x.layout}.")
     frequency = (x != 0).sum(0).to(x.dtype)
     return F.normalize(x * (1 + torch.log((1 + len(x)) / (1 + frequency))), dim=1)
 

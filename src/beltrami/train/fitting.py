@@ -8,12 +8,12 @@ from torch import Tensor
 
 from beltrami.arguments import checked
 from beltrami.data import Split
-from beltrami.errors import SolverError
+from beltrami.errors import SolverError, as_classes
 from beltrami.model import Classifier, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
 from beltrami.train.program import SingleProgram, StackedProgram
-from beltrami.train.task import Classification, Task
+from beltrami.train.task import Classification, Task, check_outputs
 from beltrami.train.training import Training
 from beltrami.train.validation import predict
 from beltrami.train.weights import StackedWeights
@@ -210,6 +210,10 @@ def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> 
     entry of ``y`` is not read. It is no test node of the new split; results are computed on the split as it was.
     ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
     """
+    check_outputs(logits, rows=split.num_nodes, name="logits")
+    y = as_classes(y)
+    if len(y) != split.num_nodes:
+        raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
     certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
     free = ~(split.train | split.val)
     added = torch.zeros_like(free)

@@ -78,8 +78,12 @@ class Classification(Task):
     class_weights: tuple[float, ...] | None = None
 
     @staticmethod
-    def balanced(num_outputs: int, y: Tensor) -> "Classification":
+    @checked
+    def balanced(num_outputs: Count, y: Tensor) -> "Classification":
         """Return the task with weights n / (classes n_c), so that classes count the same; n_c of ``y`` (n,) are c."""
+        y = as_classes(y)
+        if len(y) and int(y.min()) < 0:
+            raise ValueError(f"`y` holds class {int(y.min())}; classes start at 0: leave out nodes without a class.")
         counts = torch.bincount(y, minlength=num_outputs).clamp(min=1)
         return Classification(num_outputs, tuple((len(y) / (num_outputs * counts)).tolist()))
 
@@ -204,12 +208,21 @@ class Regression(Task):
             raise ValueError("Regression needs finite `y`; a training or validation node has NaN or infinity.")
 
 
+def check_outputs(outputs: Tensor, *, rows: int, name: str) -> None:
+    """Refuse anything but a dense floating-point matrix with a row for every target."""
+    if outputs.dim() != 2 or len(outputs) != rows:
+        raise ValueError(
+            f"`{name}` must have shape ({rows}, outputs), a row for every `y`; got {tuple(outputs.shape)}."
+        )
+    if not outputs.is_floating_point() or outputs.layout != torch.strided:
+        raise ValueError(f"`{name}` must be dense and floating point; got {outputs.dtype}, {outputs.layout}.")
+
+
 @checked
 def accuracy(logits: Tensor, y: Tensor) -> float:
     """Return the share of rows whose largest score is at the class, 0 for no rows; (n, classes), (n,)."""
     y = as_classes(y)
-    if logits.dim() != 2 or len(logits) != len(y):
-        raise ValueError(f"`logits` must have shape ({len(y)}, classes), a row for every y; got {tuple(logits.shape)}.")
+    check_outputs(logits, rows=len(y), name="logits")
     return float(Classification(logits.shape[-1]).metric(logits, y)) if len(y) else 0.0
 
 
@@ -217,5 +230,6 @@ def accuracy(logits: Tensor, y: Tensor) -> float:
 def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: Count) -> list[float | None]:
     """Return the accuracy on the nodes of each class; None for a class without nodes. (n, classes), (n,)."""
     y = as_classes(y)
+    check_outputs(logits, rows=len(y), name="logits")
     of_class = [y == c for c in range(num_classes)]
     return [accuracy(logits[mask], y[mask]) if bool(mask.any()) else None for mask in of_class]

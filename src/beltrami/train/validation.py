@@ -10,7 +10,7 @@ from beltrami.arguments import NotNegative, checked
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
 from beltrami.train.cuda_graph import replayed
-from beltrami.train.task import Classification, Task
+from beltrami.train.task import Classification, Task, check_outputs
 
 
 @dataclass(frozen=True, order=True)
@@ -94,9 +94,9 @@ def predict(model: Classifier, inputs: Inputs, *, time: NotNegative) -> Tensor:
 def read_test(outputs: Tensor, y: Tensor, split: Split, *, task: Task | None = None) -> float:
     """Return the metric on the test nodes, by default the accuracy; 0 without test nodes. No other function reads their
     targets: call it once, after every choice is made."""
-    task = Classification(outputs.shape[-1]) if task is None else task
+    task = Classification(max(1, outputs.shape[-1] if outputs.dim() else 1)) if task is None else task
     y = task.convert(y)
-    for name, rows in {"outputs": outputs, "y": y}.items():
-        if len(rows) != split.num_nodes:
-            raise ValueError(f"`{name}` has {len(rows)} rows where the split has {split.num_nodes} nodes.")
+    if len(y) != split.num_nodes:
+        raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
+    check_outputs(outputs, rows=len(y), name="outputs")
     return float(task.metric(outputs[split.test], y[split.test])) if bool(split.test.any()) else 0.0
