@@ -36,9 +36,8 @@ class Joint:
     def join(self, u: Tensor, x: Tensor) -> Tensor:
         """(n, pos), (n, feat) -> z (n, pos + feat)."""
         if u.shape[-1:] != (self.pos,) or x.shape[-1:] != (self.feat,) or u.shape[:-1] != x.shape[:-1]:
-            raise ValueError(
-                f"{self} joins `u` (n, {self.pos}) and `x` (n, {self.feat}); got {tuple(u.shape)} and {tuple(x.shape)}."
-            )
+            found = f"{tuple(u.shape)} and {tuple(x.shape)}"
+            raise ValueError(f"{self} joins `u` (n, {self.pos}) and `x` (n, {self.feat}); got {found}.")
         return torch.cat((u, x), dim=-1)
 
     @checked

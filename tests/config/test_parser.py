@@ -278,3 +278,23 @@ def test_file_that_is_not_a_configuration_is_refused(tmp_path: Path, content: by
 def test_missing_configuration_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no configuration at .*: is this the folder of a finished run\?"):
         read_config(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("dataset=cora", "`dataset` is no setting: name the dataset as an argument"),
+        ("recipe=mine", "`recipe` is no setting: choose it with `--recipe`"),
+        ("tried=-4", "`tried` is no setting: it records how many"),
+        ("seed=-1", r"`seed` must be from 0 to 2\*\*32 - 1; got -1"),
+        ("data.split_seed=-1", r"`data.split_seed` must be from 0 to 2\*\*32 - 1; got -1"),
+    ],
+)
+def test_what_is_no_setting_and_negative_seeds_are_refused(assignment: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        override(load_recipe("blend", "digits"), [assignment])
+
+
+def test_a_count_of_trials_below_zero_in_a_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="`tried` must be at least 0"):
+        parse(RunConfig, asdict(load_recipe("blend", "digits")) | {"tried": -4})

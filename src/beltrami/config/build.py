@@ -180,9 +180,9 @@ def _check_groups(config: RunConfig) -> None:
             raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
         if need and not present:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
-    for need in ("flow.kind=hyperbolic", "model.kind=monet-flow"):
-        if config.position.kind == "none" and need in (f"flow.kind={config.flow.kind}", f"model.kind={kind}"):
-            raise ValueError(f"`{need}` needs positions: set `position.kind` too.")
+    for name, unfit in (("flow", "hyperbolic"), ("model", "monet-flow")):
+        if config.position.kind == "none" and getattr(config, name).kind == unfit:
+            raise ValueError(f"`{name}.kind={unfit}` needs positions: set `position.kind` too.")
     if config.position.kind == "none" and getattr(config.model, "pos", DEFAULT_POS) != DEFAULT_POS:
         raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
     if kind in BASELINES or kind == "linear":

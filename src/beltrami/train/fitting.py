@@ -52,8 +52,8 @@ class Fitting(Iterator[Epoch]):
             raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
         y = task.convert(y)
         for split in splits:
-            task.check(y, split)
             _check_inputs(inputs, y, split)
+            task.check(y, split)
         self._models, self._inputs, self._splits = models, inputs, splits
         self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False

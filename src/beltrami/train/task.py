@@ -211,9 +211,7 @@ class Regression(Task):
 def check_outputs(outputs: Tensor, *, rows: int, name: str) -> None:
     """Refuse anything but a dense floating-point matrix with a row for every target."""
     if outputs.dim() != 2 or len(outputs) != rows:
-        raise ValueError(
-            f"`{name}` must have shape ({rows}, outputs), a row for every `y`; got {tuple(outputs.shape)}."
-        )
+        raise ValueError(f"`{name}` must have shape ({rows}, outputs), one row per node; got {tuple(outputs.shape)}.")
     if not outputs.is_floating_point() or outputs.layout != torch.strided:
         raise ValueError(f"`{name}` must be dense and floating point; got {outputs.dtype}, {outputs.layout}.")
 
