@@ -34,7 +34,7 @@ def any_call(function: Any) -> Any:
 
 WRONG: list[tuple[str, Callable[[], object], str]] = [
     # One row per case: a name, the call, and a part of the sentence.
-    ("BLEND(numpy)", lambda: lib.BLEND(numpy.ones((3, 2))), "BLEND needs `psi` to be an Encoder; got a ndarray"),
+    ("BLEND(numpy)", lambda: lib.BLEND(numpy.ones((3, 2))), "BLEND needs `psi` to be an Encoder; got an ndarray"),
     ("PPR()(tensor)", lambda: lib.PPR()(TOY.edge_index), "PPR needs `edges` to be an Edges; .*`Edges.build"),
     (
         "Scheme(PID, Dopri5)",

@@ -293,3 +293,9 @@ def test_runs_are_saved_and_read_by_paths_that_are_strings(folder: Path, monkeyp
     assert RunResult.read(f"{folder.name}/result.json") == result
     with pytest.raises(ValueError, match="evaluate_run needs `folder` not to be empty"):
         evaluate_run("")
+
+
+@pytest.mark.parametrize("device", [None, "", "gpu", "cuda:x", 0])
+def test_a_device_that_is_none_is_refused(device: Any) -> None:
+    with pytest.raises(ValueError, match="needs `device` (cpu, cuda or cuda:N|to be a string)"):
+        run_config(small_config(), device=device)

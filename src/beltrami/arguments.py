@@ -32,6 +32,9 @@ Seed: TypeAlias = Annotated[int, Range("from 0 to 2**32 - 1", lambda x: 0 <= x <
 Finite: TypeAlias = Annotated[float, Range("finite", math.isfinite)]
 Positive: TypeAlias = Annotated[float, Range("positive and finite", lambda x: 0 < x < math.inf)]
 NotNegative: TypeAlias = Annotated[float, Range("at least 0 and finite", lambda x: 0 <= x < math.inf)]
+DeviceName: TypeAlias = Annotated[
+    str, Range("cpu, cuda or cuda:N", lambda x: re.fullmatch(r"cpu|cuda(:\d+)?", x) is not None)
+]
 AnyPath: TypeAlias = Annotated[str | os.PathLike[str], Range("not to be empty", lambda x: x != "")]
 Name: TypeAlias = Annotated[
     str,
@@ -51,10 +54,7 @@ HOW_TO_MAKE = {
     "Split": "make it with `make_split` or `Split(train, val, test, protocol, seed)`",
     "GraphTable": "read it with `read_graph`",
 }
-WORDS: Mapping[Any, str] = {
-    int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None",
-    slice: "a slice",
-}  # fmt: skip
+WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None"}
 
 
 def as_name(text: str) -> str:
@@ -210,23 +210,24 @@ def _word(hint: Any) -> str:
         return "a class"
     if origin is not None and issubclass(origin, Sequence):
         return f"a sequence, each {_in_words(parts[0])}"
-    if origin is not None and issubclass(origin, Mapping):
-        return "a mapping"
     if origin is not None:
         return "a function" if origin is Callable else f"a {origin.__name__}"
-    full = f"torch.{hint.__name__}" if hint.__module__.partition(".")[0] == "torch" else hint.__name__
-    return f"{'an' if hint.__name__[0] in 'AEIO' else 'a'} {full}"
+    of_torch = hint.__module__.partition(".")[0] == "torch"
+    return f"a torch.{hint.__name__}" if of_torch else _with_article(hint.__name__)
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
 
 
 def _shown(value: Any) -> str:
     """Return a value, or its kind where it is long, for an error."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return f"a {type(value).__name__} of shape {tuple(shape)}"
+    if isinstance(shape := getattr(value, "shape", None), tuple):
+        return f"{_with_article(type(value).__name__)} of shape {tuple(shape)}"
     text = " ".join(repr(value).split())
-    return text if len(text) <= 60 and " object at 0x" not in text else f"a {type(value).__name__}"
+    return text if len(text) <= 60 and " object at 0x" not in text else _with_article(type(value).__name__)
 
 
 def _advice(hint: Any, value: Any, named: Mapping[str, Any]) -> str:

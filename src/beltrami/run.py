@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from beltrami import train
-from beltrami.arguments import AnyPath, checked
+from beltrami.arguments import AnyPath, DeviceName, checked
 from beltrami.config.build import build_classifier, build_training, check_node_counts, check_settings
 from beltrami.config.build_evolution import build_prior
 from beltrami.config.parser import read_config
@@ -47,7 +47,8 @@ class Problem:
         return build_classifier(config, **widths).to(self.edges.device)
 
 
-def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
+@checked
+def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Progress | None = None) -> Problem:
     """Resolve the files of a configuration, load its dataset, split it and encode positions."""
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
@@ -71,8 +72,13 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
     return replace(problem, split=split.to(problem.dataset.y.device))
 
 
+@checked
 def run_config(
-    config: RunConfig, *, device: str = "cpu", problem: Problem | None = None, callbacks: Sequence[AnyCallback] = ()
+    config: RunConfig,
+    *,
+    device: DeviceName = "cpu",
+    problem: Problem | None = None,
+    callbacks: Sequence[AnyCallback] = (),
 ) -> tuple[RunResult, Classifier]:
     """Train one configuration and evaluate it: every choice by validation, the test labels read once. A ``problem``
     that is given has been loaded from a configuration that was checked."""
@@ -86,8 +92,9 @@ def run_config(
     return evaluate_fit(config, problem, model, found), model
 
 
+@checked
 def run_configs(
-    configs: Sequence[RunConfig], *, device: str = "cpu", callbacks: Sequence[AnyCallback] = ()
+    configs: Sequence[RunConfig], *, device: DeviceName = "cpu", callbacks: Sequence[AnyCallback] = ()
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run_config` for configurations that are equal up to ``seed`` and ``data.split_seed``, trained as one
     program; a run that fails gives its error. On a GPU memory grows with the number of runs."""
@@ -146,7 +153,7 @@ def save_run(folder: AnyPath, config: RunConfig, result: RunResult, model: Class
 
 
 @checked
-def evaluate_run(folder: AnyPath, *, device: str = "cpu") -> tuple[RunResult, float, float]:
+def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunResult, float, float]:
     """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
     folder = Path(folder)
     result, config = RunResult.read(folder / "result.json"), read_config(folder / "config.json")

@@ -1,5 +1,6 @@
 """Models, encodings and training are built from their settings and train; settings that do not fit are refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest

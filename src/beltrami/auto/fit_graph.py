@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from beltrami.arguments import Positive, Seed, Share, checked
+from beltrami.arguments import DeviceName, Positive, Seed, Share, checked
 from beltrami.auto.baselines import BaselineResult, run_baselines
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
 from beltrami.data import Dataset, Split
@@ -41,7 +41,7 @@ def fit_graph(
     balanced: bool = False,
     calibration: Share = CALIBRATION,
     seed: Seed = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     report: Report = lambda result: None,
 ) -> Predictor:
     """Train on a graph and return its predictor: the best of a portfolio by validation, with calibrated confidence.
@@ -75,7 +75,7 @@ def fit_dataset(
     budget: float = BUDGET,
     fast: bool = False,
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     report: Report = lambda result: None,
 ) -> Predictor:
     """As :func:`fit_graph`, for a named dataset with a split; a share of its validation nodes is set aside."""
@@ -104,7 +104,7 @@ def fit_labelled(
     fast: bool = False,
     balanced: bool = False,
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     report: Report = lambda result: None,
 ) -> Predictor:
     """As :func:`fit_graph`, for a graph whose features are preprocessed and whose labels are split."""

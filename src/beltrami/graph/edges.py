@@ -170,17 +170,17 @@ class Edges:
 
 _CACHE = WeakTensorKeyDictionary()  # tensor -> its version and {(nodes, inference mode): Edges}
 _CACHE_LOCK = Lock()
-_WARNED = WeakTensorKeyDictionary()  # the tensors of edges that were reported as directed
+_WARNED = WeakTensorKeyDictionary()  # the tensors that were checked for edges without their reverse
 
 
 def warn_if_directed(edge_index: Tensor, edges: Edges) -> None:
     """Warn, once for each tensor, if some of a user's edges lack their reverse; ``edges`` are those of the tensor."""
     if edges.structurally_symmetric or edge_index in _WARNED:
         return
+    _WARNED[edge_index] = True
     key, reverse = edges.i * edges.num_nodes + edges.j, edges.j * edges.num_nodes + edges.i
     missing = int((~torch.isin(reverse, key)).sum())
     if missing:  # else only the numbers of parallel edges differ
-        _WARNED[edge_index] = True
         warnings.warn(
             f"{missing} of {edges.num_edges} edges of `edge_index` have no reverse edge, and the flow follows their "
             "directions: if the graph is undirected, pass it through `beltrami.data.undirected` or "
