@@ -7,6 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "beltrami"
 TIERS = (
+    {"arguments"},
     {"joint", "errors", "memory"},
     {"graph", "geometry"},
     {"diffusivity", "stencil", "position", "scheme"},

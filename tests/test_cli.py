@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from shell import Beltrami, Outcome
 
 from beltrami import __version__
 from beltrami.cli import main
-from beltrami.config import RECIPES
+from beltrami.config import RECIPES, load_recipe, override
 from beltrami.data import CATALOGUE
 from beltrami.model.zoo import TABLE
 
@@ -152,14 +153,14 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
             r"'baseline.kernels': it is called 'model.kernels' now",
         ),
         (["digits", "--set", "flow.kind=live"], r"`scheme.kind=exponential` solves frozen flows without costs"),
-        (["digits", "--set", "scheme.time=-1"], r"terminal `time`; got -1.0"),
+        (["digits", "--set", "scheme.time=-1"], r"`scheme.time` must be at least 0 and finite; got -1.0"),
         (["digits", "--set", "data.component=some"], r"unknown data.component 'some'"),
         (["digits", "--set", "stencil.kind=knm"], r"unknown stencil.kind 'knm': did you mean 'knn'\?"),
         (["digits", "--set", "stencil.kind=knn", "--set", "stencil.on=u"], r"`stencil.on=u` looks at positions"),
-        (["digits", "--set", "stencil.strongest=2"], r"needs `share` above 0 and at most 1; got 2.0"),
+        (["digits", "--set", "stencil.strongest=2"], r"`stencil.strongest` must be above 0 and at most 1; got 2.0"),
         (["digits", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
         (["digits", "--device", "cuda:x"], r"`--device` takes cpu, cuda or cuda:N; got 'cuda:x'"),
-        (["digits", "--seed", "-1"], r"`seed` must be from 0"),
+        (["digits", "--seed", "-1"], r"`--seed` must be from 0"),
         (["ogbn-arxiv", "--recipe", "gcn"], r"unknown dataset for recipe 'gcn' 'ogbn-arxiv'"),
     ],
 )
@@ -173,15 +174,18 @@ def test_bad_usage_of_train_is_one_line_and_exit_code_2(beltrami: Beltrami, argu
         (["encode", "digts", "--encoding", "ppr"], r"unknown dataset 'digts': did you mean 'digits'\?"),
         (["encode", "digits", "--encoding", "pp"], r"unknown encoding 'pp': did you mean 'ppr'\?"),
         (["encode", "digits", "--encoding", "ppr", "--component", "al"], r"unknown component 'al'"),
-        (["encode", "digits", "--encoding", "ppr", "--set", "position.top=0"], r"PPR needs `top` at least 1"),
+        (["encode", "digits", "--encoding", "ppr", "--set", "position.top=0"], r"`position.top` must be at least 1"),
         (
             ["encode", "digits", "--encoding", "ppr", "--set", "train.lr=1"],
             r"`train.lr` is not a setting of",
         ),
         (["encode", "digits", "--encoding", "ppr", "--device", "tpu"], r"`--device` takes cpu"),
         (["rewire", "digits", "--stencil", "nkk"], r"unknown stencil 'nkk'"),
-        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=0"], r"KNN needs `k` at least 1"),
-        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=2000"], r"got k=2000, 1797 nodes"),
+        (["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=0"], r"`stencil.k` must be at least 1"),
+        (
+            ["rewire", "digits", "--stencil", "knn", "--set", "stencil.k=2000"],
+            r"`stencil.k` must be at most 1796 on",
+        ),
         (
             ["rewire", "digits", "--stencil", "digl", "--positions", "u"],
             r"`--positions` is for knn and radius",
@@ -283,7 +287,7 @@ def test_zoo_prints_every_row_of_table_1_and_how_to_train_it(beltrami: Beltrami)
 def test_trained_run_leaves_its_files_and_evaluates_to_the_same_accuracy(beltrami: Beltrami, tmp_path: Path) -> None:
     trained = beltrami("train", "digits", "--set", "train.epochs=2", "--seed", "3", "--out", "here")
     assert (trained.code, trained.err) == (0, "")
-    assert sorted(os.listdir(tmp_path / "here")) == ["config.json", "model.safetensors", "result.json"]
+    assert sorted(os.listdir(tmp_path / "here")) == ["config.json", "epochs.jsonl", "model.safetensors", "result.json"]
     result = json.loads((tmp_path / "here" / "result.json").read_text())
     assert result.keys() >= REQUIRED
     assert (result["dataset"], result["recipe"], result["seed"], result["epochs"]) == ("digits", "blend", 3, 2)
@@ -414,3 +418,47 @@ def test_module_runs_as_the_command_does(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "beltrami", "evaluate", "nowhere"]
     outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     check_refused(Outcome(outcome.returncode, outcome.stdout, outcome.stderr), code=1, match="no result file")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "digits", "--out", ""], "`--out` is empty: give a value, or leave it out"),
+        (["train", "digits", "--out="], "`--out` is empty"),
+        (["train", "digits", "--log", " "], "`--log` is empty"),
+        (["train", "--nodes", "", "--edges", "e.csv"], "`--nodes` is empty"),
+        (["train", ""], "an argument is empty"),
+        (["encode", "digits", "--encoding", "ppr", "--out", ""], "`--out` is empty"),
+        (["denoise", "in.png", ""], "an argument is empty"),
+        (["study", "random", "--datasets", ""], "`--datasets` is empty"),
+        (["study", "random", "--datasets", ","], "`--datasets ,` names nothing: give names, or leave it out for all"),
+        (["train", "digits", "--seed", "-1"], r"`--seed` must be from 0 to 2\*\*32 - 1; got -1"),
+        (["train", "digits", "--split-seed", "-1"], r"`--split-seed` must be from 0"),
+        (["encode", "digits", "--encoding", "deepwalk", "--seed", "-3", "--out", "u"], "`--seed` must be from 0"),
+        (["tune", "digits", "--trials", "1", "--seed", "-3"], "`--seed` must be from 0"),
+        (["train", "digits", "--set", "dataset=cora"], "`dataset` is no setting"),
+        (["train", "digits", "--set", "recipe=x"], "`recipe` is no setting"),
+        (["train", "digits", "--set", "tried=-4"], "`tried` is no setting"),
+        (["train", "digits", "--set", "seed=-1"], "`seed` must be from 0"),
+        (["train", "digits", "--set", "train.validate_every=0"], "`train.validate_every` must be at least 1"),
+        (["train", "digits", "--set", "scheme.time=-1"], "`scheme.time` must be at least 0 and finite"),
+    ],
+)
+def test_empty_arguments_bad_seeds_and_what_is_no_setting_are_refused(
+    beltrami: Beltrami, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    check_refused(beltrami(*arguments), code=2, match=message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_recipe_file_trains_with_its_own_seed_and_writes_nowhere_else(beltrami: Beltrami, tmp_path: Path) -> None:
+    config = replace(load_recipe("blend", "digits", seed=3), recipe="mine")
+    (tmp_path / "mine.json").write_text(override(config, ["train.epochs=1"]).to_json())
+    assert beltrami("train", "digits", "--recipe", "mine.json", "--out", "first").code == 0
+    assert json.loads((tmp_path / "first" / "result.json").read_text())["seed"] == 3
+    assert beltrami("train", "digits", "--recipe", "mine.json", "--seed", "4", "--out", "second").code == 0
+    assert json.loads((tmp_path / "second" / "result.json").read_text())["seed"] == 4
+    (tmp_path / "evil.json").write_text(replace(config, recipe="../../../ESCAPE").to_json())
+    check_refused(beltrami("train", "digits", "--recipe", "evil.json"), code=1, match="`recipe` must be at most 100")
+    assert not (tmp_path / "runs").exists()

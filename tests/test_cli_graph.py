@@ -250,7 +250,7 @@ def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path:
         (["digits", "--calibration", "0"], r"`--calibration` is for the recipe auto"),
         (["digits", "--recipe", "auto", "--compare"], r"`--compare` is for a single recipe, and auto tries several"),
         (["digits", "--recipe", "auto", "--set", "train.epochs=2"], r"`--set` is for a single recipe"),
-        (["digits", "--recipe", "auto", "--seed", "-1"], r"`seed` must be from 0"),
+        (["digits", "--recipe", "auto", "--seed", "-1"], r"`--seed` must be from 0"),
     ],
 )
 def test_sources_and_options_that_do_not_fit_are_refused(beltrami: Beltrami, arguments: list[str], match: str) -> None:
@@ -269,7 +269,7 @@ def test_sources_and_options_that_do_not_fit_are_refused(beltrami: Beltrami, arg
         (["--budget", "soon"], r"`--budget` takes a time such as 60s, 5m or 1h; got 'soon'"),
         (["--budget", "60s", "--fast"], r"`--fast` trains no portfolio and takes no `--budget`"),
         (["--calibration", "1"], r"`--calibration` takes a share from 0 to below 1; got 1"),
-        (["--seed", "-1"], r"`seed` must be from 0"),
+        (["--seed", "-1"], r"`--seed` must be from 0"),
         (["--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
         ([], r"no label column was found: name it with `--label`"),
         (["--label", "kin"], r"unknown column 'kin': did you mean 'kind'\?"),

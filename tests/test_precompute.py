@@ -212,7 +212,10 @@ def test_files_of_another_component_are_refused(tmp_path: Path, monkeypatch: pyt
     [
         (lambda: position_settings("none"), r"unknown encoding 'none'.* Known: deepwalk, heat, hyperbolic, laplacian"),
         (lambda: position_settings("pp"), r"unknown encoding 'pp': did you mean 'ppr'\?"),
-        (lambda: position_settings("ppr", settings=["position.restart=2"]), r"PPR needs `restart` between 0 and 1"),
+        (
+            lambda: position_settings("ppr", settings=["position.restart=2"]),
+            r"`position.restart` must be between",
+        ),
         (lambda: position_settings("ppr", settings=["position.tops=2"]), r"did you mean 'position.top'\?"),
         (lambda: position_settings("ppr", settings=["position.kind=heat"]), r"`position.kind` is not a setting of"),
         (
@@ -223,7 +226,7 @@ def test_files_of_another_component_are_refused(tmp_path: Path, monkeypatch: pyt
         (lambda: position_settings("ppr", settings=["position.time=2"]), r"is a setting of `position.kind=heat`"),
         (lambda: position_settings("ppr", seed=3), r"`position.seed` is a setting of `position.kind=deepwalk or hyper"),
         (lambda: stencil_settings("knm"), r"unknown stencil 'knm': did you mean 'knn'\?"),
-        (lambda: stencil_settings("knn", settings=["stencil.k=0"]), r"KNN needs `k` at least 1"),
+        (lambda: stencil_settings("knn", settings=["stencil.k=0"]), r"`stencil.k` must be at least 1"),
         (lambda: stencil_settings("knn", settings=["stencil.on=z"]), r"z is for `train`"),
         (lambda: stencil_settings("knn", settings=["stencil.on=u"]), r"name a file that `beltrami encode` wrote"),
         (lambda: stencil_settings("knn", settings=["stencil.on=v"]), r"unknown stencil.on 'v'"),

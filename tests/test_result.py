@@ -109,3 +109,7 @@ def test_missing_file_is_refused(tmp_path: Path) -> None:
 def test_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot be read"):
         RunResult.read(tmp_path)
+
+
+def test_the_number_of_threads_is_recorded() -> None:
+    assert versions()["threads"] == str(torch.get_num_threads())

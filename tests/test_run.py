@@ -215,7 +215,7 @@ def test_recorded_hash_of_another_split_is_told_apart(folder: Path) -> None:
     [
         ("", "dataset", "digts", r"cannot be repeated \(unknown dataset 'digts': did you mean 'digits'"),
         ("scheme", "kind", "exponentiel", r"cannot be read \(unknown scheme.kind 'exponentiel'"),
-        ("scheme", "time", -1.0, r"cannot be repeated \(Evolution needs a positive"),
+        ("scheme", "time", -1.0, r"cannot be read \(`scheme.time` must be at least 0"),
         ("model", "feat", 7, r"the weights in .* are of another model \(.*size mismatch"),
         ("flow", "source", False, r"the weights in .* are of another model \(.*Unexpected key"),
         ("model", "layers", 3, r"cannot be read \(unknown name 'model.layers'"),
@@ -233,7 +233,7 @@ def test_altered_configuration_is_a_data_error(
 @pytest.mark.parametrize("best_time", [-1.0, float("nan")])
 def test_recorded_time_that_is_none_is_a_data_error(folder: Path, best_time: float) -> None:
     alter(folder / "result.json", "", "best_time", best_time)
-    with pytest.raises(DataError, match=r"cannot be repeated \(`ts`"):
+    with pytest.raises(DataError, match=r"cannot be repeated \(predict needs `time`"):
         evaluate_run(folder)
 
 
@@ -305,3 +305,17 @@ def test_configurations_that_differ_by_more_than_seeds_are_refused() -> None:
         run_configs([one, override(replace(one, seed=1), ["train.lr=0.1"])])
     with pytest.raises(ValueError, match=r"run_configs needs configurations"):
         run_configs([])
+
+
+def test_runs_are_saved_and_read_by_paths_that_are_strings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    result, _, _ = evaluate_run(folder.name)
+    assert RunResult.read(f"{folder.name}/result.json") == result
+    with pytest.raises(ValueError, match="evaluate_run needs `folder` not to be empty"):
+        evaluate_run("")
+
+
+@pytest.mark.parametrize("device", [None, "", "gpu", "cuda:x", 0])
+def test_a_device_that_is_none_is_refused(device: Any) -> None:
+    with pytest.raises(ValueError, match=r"needs `device` (cpu, cuda or cuda:N|to be a string)"):
+        run_config(small_config(), device=device)

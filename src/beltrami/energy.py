@@ -5,11 +5,13 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import Variational
 from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges, aggregate, collect, edge_dot, laplacian, spread
 
 
+@checked
 def dirichlet(z: Tensor, edges: Edges, *, weight: Tensor | None = None) -> Tensor:
     r"""Return the energy of each channel, :math:`\tfrac12 \sum_{(i, j) \in E} w_{ij} (z_j^\ell - z_i^\ell)^2`.
 
@@ -18,6 +20,9 @@ def dirichlet(z: Tensor, edges: Edges, *, weight: Tensor | None = None) -> Tenso
     tensor of size (m, d); z is centred first, because a large common value would cancel. ``weight`` is w (m,), by
     default the edges' weights, or one. ``z`` (n, d) -> (d,).
     """
+    if z.dim() != 2 or len(z) != edges.num_nodes or not z.is_floating_point() or z.layout != torch.strided:
+        found = f"{z.dtype} of shape {tuple(z.shape)}, {z.layout}"
+        raise ValueError(f"`z` must be a dense floating-point matrix ({edges.num_nodes}, channels); got {found}.")
     w = edges.weight if weight is None else weight
     w = z.new_ones(edges.num_edges) if w is None else w.to(z.dtype)
     z = z - z.mean(0)
@@ -57,6 +62,7 @@ class Constant(Psi):
     slope = forward
 
 
+@checked
 class WithLength(Psi):
     r"""A family with a learned length :math:`\ell`, initially ``length``: edges much longer than it count little."""
 
@@ -124,6 +130,7 @@ class Roughness(WithLength):
         return sums / totals.masked_fill(totals == 0, 1)
 
 
+@checked
 class PolyakovAction(Variational):
     r"""The discrete Polyakov action, and its gradient by Theorem 1.
 

@@ -30,6 +30,10 @@ class Interrupted(KeyboardInterrupt):
         self.code = code
 
 
+class DirectedGraphWarning(UserWarning):
+    """Edges of a user's graph lack their reverse edges."""
+
+
 class UnknownName(ValueError):
     """An unknown name of a thing of this kind, such as a ``"dataset"``; the message suggests the nearest known name."""
 
@@ -50,6 +54,8 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
     """Refuse an edge index that is not (2, m) integers within ``num_nodes`` nodes."""
     import torch
 
+    if num_nodes >= 2**31:
+        raise ValueError(f"`num_nodes` must be below 2**31; got {num_nodes}.")
     if num_nodes <= 0:
         raise ValueError(f"the graph is empty: it has {num_nodes} nodes; at least one is needed.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
@@ -62,6 +68,27 @@ def check_graph(edge_index: Tensor, *, num_nodes: int) -> None:
         raise ValueError(
             f"`edge_index` names node {wrong}, but the graph has {num_nodes} nodes: they run from 0 to {num_nodes - 1}."
         )
+
+
+def as_classes(y: Tensor, *, name: str = "y") -> Tensor:
+    """Return class numbers (n,) as torch.int64, from integers, booleans or whole floats of shape (n,) or (n, 1)."""
+    import torch
+
+    y = y if y.layout == torch.strided else y.to_dense()
+    y = y[:, 0] if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() != 1:
+        remedy = f": for one-hot rows, use `{name}.argmax(1)`" if y.dim() == 2 else ""
+        raise ValueError(f"`{name}` must hold one class per node, shape (n,); got shape {tuple(y.shape)}{remedy}.")
+    if y.is_floating_point():
+        odd = y[~(y.trunc().eq(y) & (y.abs() < 2**53))]  # NaN too
+        if len(odd):
+            raise ValueError(
+                f"`{name}` holds {odd[0].item():g}, and classes are whole numbers from 0: convert them, or for targets "
+                "that are numbers use `task=Regression()`."
+            )
+    elif y.dtype != torch.bool and y.is_complex():
+        raise ValueError(f"`{name}` must hold classes as integers (torch.int64); got {y.dtype}.")
+    return y.long()
 
 
 def check_matrix(x: Tensor, *, name: str, rows: int | None = None, columns: int | None = None) -> None:

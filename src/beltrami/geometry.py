@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
+
 MARGIN = 32  # smallest distance to the boundary after `project`, in units of the machine epsilon
 NEGLIGIBLE = 1e-20  # curvature at which points of size one lie in a flat space
 FLAT = 1e-5  # squared arguments below which the quotients f(x) / x are computed by Taylor polynomials
@@ -112,6 +114,7 @@ class Euclidean(Metric):
         return (p if factor == 1.0 else p * factor), self, factor
 
 
+@checked
 @dataclass(frozen=True)
 class PoincareBall(Metric):
     r"""The ball :math:`c\|p\|^2 < 1` with the metric :math:`\lambda_p^2 \langle\cdot, \cdot\rangle`, of curvature -c.

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 
+
+@checked
 @dataclass(frozen=True)
 class Joint:
     """Layout of a state z (n, pos + feat): positions u (d' = ``pos`` channels), then features x (d = ``feat``)."""
@@ -29,14 +32,17 @@ class Joint:
     def x(self) -> slice:
         return slice(self.pos, self.channels)
 
+    @checked
     def join(self, u: Tensor, x: Tensor) -> Tensor:
         """(n, pos), (n, feat) -> z (n, pos + feat)."""
-        if u.shape[-1] != self.pos or x.shape[-1] != self.feat:
-            raise ValueError(f"{self} got u with {u.shape[-1]} and x with {x.shape[-1]} channels.")
+        if u.shape[-1:] != (self.pos,) or x.shape[-1:] != (self.feat,) or u.shape[:-1] != x.shape[:-1]:
+            found = f"{tuple(u.shape)} and {tuple(x.shape)}"
+            raise ValueError(f"{self} joins `u` (n, {self.pos}) and `x` (n, {self.feat}); got {found}.")
         return torch.cat((u, x), dim=-1)
 
+    @checked
     def split(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """z (n, pos + feat) -> (u, x)."""
-        if z.shape[-1] != self.channels:
-            raise ValueError(f"{self} got a state with {z.shape[-1]} channels.")
+        if z.shape[-1:] != (self.channels,):
+            raise ValueError(f"{self} splits `z` (n, {self.channels}); got {tuple(z.shape)}.")
         return z[..., self.u], z[..., self.x]

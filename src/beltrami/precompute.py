@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from beltrami.config.build import build_encoding
+from beltrami.arguments import AnyPath, checked
+from beltrami.config.build import build_encoding, check_node_counts
 from beltrami.config.build_evolution import build_stencil
 from beltrami.config.cost_check import check_edges, check_positions
 from beltrami.config.parser import override, parse
@@ -85,10 +86,11 @@ def position_settings(encoding: str, *, seed: int | None = None, settings: Seque
     return spec
 
 
+@checked
 def encode(
     dataset: str,
     spec: PositionSpec,
-    path: Path,
+    path: AnyPath,
     *,
     component: str = "largest",
     device: str = "cpu",
@@ -99,6 +101,7 @@ def encode(
     if encoding is None:
         raise ValueError(f"`encode` needs an encoding; got {spec.kind}.")
     data = read_dataset(dataset, component=component, progress=progress)
+    check_node_counts(replace(NOTHING, position=spec), data.num_nodes)
     check_positions(spec, data.num_nodes)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes).to(device)
     start, seed = time.perf_counter(), getattr(spec, "seed", 0)
@@ -107,7 +110,7 @@ def encode(
     seconds = time.perf_counter() - start
     by = json.dumps({"encoding": encoding.describe(), "seed": seed})
     made = store.Provenance(store.POSITIONS, dataset, component, by, space_of(encoding))
-    store.save_positions(path, positions, edges, made)
+    store.save_positions(Path(path), positions, edges, made)
     return Encoded(positions, seconds, known)
 
 
@@ -130,20 +133,23 @@ def stencil_settings(kind: str, *, positions: Path | None = None, settings: Sequ
     return spec
 
 
+@checked
 def rewire(
     dataset: str,
     spec: StencilSpec,
-    path: Path,
+    path: AnyPath,
     *,
-    positions: Path | None = None,
+    positions: AnyPath | None = None,
     component: str = "largest",
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Rewired:
     """Write the graph that a stencil makes of a dataset's to ``path``, for ``stencil.kind=file``; ``positions``: a file
     of :func:`encode`, for stencils that look at u."""
+    positions = None if positions is None else Path(positions)
     header = None if positions is None else store.read_header(positions, kind=store.POSITIONS)
     data = read_dataset(dataset, component=component, progress=progress)
+    check_node_counts(replace(NOTHING, stencil=spec), data.num_nodes)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
     check_edges(replace(NOTHING, stencil=spec), Sizes(data.num_nodes, edges.num_edges, data.num_features))
     z, joint, ball = data.x, Joint(0, data.num_features), None
@@ -155,7 +161,7 @@ def rewire(
     mesh = build_stencil(spec, joint, ball=ball)(z.to(device), edges.to(device)).to("cpu")
     seconds = time.perf_counter() - start
     by = json.dumps({"stencil": asdict(spec), "positions": None if header is None else header.digest})
-    store.save_stencil(path, mesh, edges, store.Provenance(store.STENCIL, dataset, component, by))
+    store.save_stencil(Path(path), mesh, edges, store.Provenance(store.STENCIL, dataset, component, by))
     return Rewired(Rewiring.of(edges, mesh, data.y), seconds)
 
 

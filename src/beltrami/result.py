@@ -10,6 +10,7 @@ import numpy
 import torch
 
 import beltrami
+from beltrami.arguments import AnyPath, checked
 from beltrami.config.parser import read
 from beltrami.config.spec import SCHEMA
 
@@ -44,16 +45,18 @@ class RunResult:
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2)
 
     @staticmethod
-    def read(path: Path) -> "RunResult":
+    @checked
+    def read(path: AnyPath) -> "RunResult":
         """Return the result in a file, which may be of the first release."""
-        return read(RunResult, path, what="result file")
+        return read(RunResult, Path(path), what="result file")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
+    """Return the versions that a result depends on, and the number of threads: on a CPU another gives other bits."""
     return {
         "beltrami": beltrami.__version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": numpy.__version__,
+        "threads": str(torch.get_num_threads()),
     }

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from beltrami import train
-from beltrami.config.build import build_classifier, build_training, check_settings
+from beltrami.arguments import AnyPath, DeviceName, checked
+from beltrami.config.build import build_classifier, build_training, check_node_counts, check_settings
 from beltrami.config.build_evolution import build_prior
 from beltrami.config.cost_check import SPARSE_BELOW, check_cost, explained_memory, sizes_of
 from beltrami.config.parser import read_config
@@ -50,10 +51,12 @@ class Problem:
         return build_classifier(config, **widths).to(self.edges.device)
 
 
-def load_problem(config: RunConfig, *, device: str = "cpu", progress: Progress | None = None) -> Problem:
+@checked
+def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Progress | None = None) -> Problem:
     """Resolve the files of a configuration, load its dataset, split it and encode positions."""
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
+    check_node_counts(config, dataset.num_nodes)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     cost = check_cost(config, sizes_of(config, dataset), device=device)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
@@ -74,10 +77,11 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
     return replace(problem, split=split.to(problem.dataset.y.device))
 
 
+@checked
 def run_config(
     config: RunConfig,
     *,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     problem: Problem | None = None,
     callbacks: Sequence[AnyCallback] = (),
     checkpoints: train.Checkpoints | None = None,
@@ -95,8 +99,9 @@ def run_config(
     return evaluate_fit(config, problem, model, found), model
 
 
+@checked
 def run_configs(
-    configs: Sequence[RunConfig], *, device: str = "cpu", callbacks: Sequence[AnyCallback] = ()
+    configs: Sequence[RunConfig], *, device: DeviceName = "cpu", callbacks: Sequence[AnyCallback] = ()
 ) -> list[tuple[RunResult, Classifier] | SolverError]:
     """As :func:`run_config` for configurations that are equal up to ``seed`` and ``data.split_seed``, trained as one
     program; a run that fails gives its error. On a GPU memory grows with the number of runs."""
@@ -146,9 +151,11 @@ def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: 
     )
 
 
-def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifier) -> None:
+@checked
+def save_run(folder: AnyPath, config: RunConfig, result: RunResult, model: Classifier) -> None:
     """Write the configuration, the weights and, last, the result with the digests of both into ``folder``. Its
     checkpoint is deleted."""
+    folder = Path(folder)
     begin_to_save(folder)
     write_atomically(folder / CONFIG, config.to_json().encode())
     train.save_weights(model, folder / WEIGHTS)
@@ -157,8 +164,10 @@ def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifi
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
-def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float, float]:
+@checked
+def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunResult, float, float]:
     """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
+    folder = Path(folder)
     result = RunResult.read(folder / "result.json")
     check_digests(folder, result.files)
     config = read_config(folder / CONFIG)

@@ -38,7 +38,7 @@ def value_of(config: RunConfig, name: str) -> Any:
         ("train.cuda_graph=false", False),
         ("data.split_seed=7", 7),
         (" scheme.time = 4 ", 4.0),
-        ("recipe=mine=yours", "mine=yours"),
+        ("data.protocol=mine=yours", "mine=yours"),
     ],
 )
 def test_override_sets_the_value_in_its_type(assignment: str, expected: object) -> None:
@@ -102,7 +102,7 @@ def test_a_field_without_a_default_must_be_given() -> None:
         ("train.lr=true", r"`train.lr` takes float; got True"),
         ("flow.source=1", r"`flow.source` takes bool; got 1"),
         ("stencil.remesh=small", r"`stencil.remesh` takes float or null; got 'small'"),
-        ("dataset=4", r"`dataset` takes str; got 4"),
+        ("data.protocol=4", r"`data.protocol` takes str; got 4"),
         ("scheme.time", r"takes name=value, such as scheme.time=4; got 'scheme.time'"),
         ("=4", r"takes name=value, such as scheme.time=4; got '=4'"),
         ("", r"takes name=value"),
@@ -278,3 +278,23 @@ def test_file_that_is_not_a_configuration_is_refused(tmp_path: Path, content: by
 def test_missing_configuration_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no configuration at .*: is this the folder of a finished run\?"):
         read_config(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("dataset=cora", "`dataset` is no setting: name the dataset as an argument"),
+        ("recipe=mine", "`recipe` is no setting: choose it with `--recipe`"),
+        ("tried=-4", "`tried` is no setting: it records how many"),
+        ("seed=-1", r"`seed` must be from 0 to 2\*\*32 - 1; got -1"),
+        ("data.split_seed=-1", r"`data.split_seed` must be from 0 to 2\*\*32 - 1; got -1"),
+    ],
+)
+def test_what_is_no_setting_and_negative_seeds_are_refused(assignment: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        override(load_recipe("blend", "digits"), [assignment])
+
+
+def test_a_count_of_trials_below_zero_in_a_file_is_refused() -> None:
+    with pytest.raises(ValueError, match="`tried` must be at least 0"):
+        parse(RunConfig, asdict(load_recipe("blend", "digits")) | {"tried": -4})

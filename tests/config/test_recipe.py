@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -221,3 +222,44 @@ def test_counts_are_those_of_the_lists_of_the_searches() -> None:
         listed = path.with_suffix(".txt").read_text().splitlines()
         assert set(lines) == {line for line in listed if line[0] != "#"}
     assert {dataset: len(each) for dataset, each in found.items()} == ON_DATASETS
+
+
+def test_a_recipe_file_keeps_its_seeds_unless_others_are_given(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(load_recipe("blend", "digits", seed=3, split_seed=5).to_json())
+    any_load: Any = load_recipe
+    seeds: dict[Any, tuple[int, int]] = {
+        (): (3, 5),
+        (("seed", 4),): (4, 4),
+        (("split_seed", 6),): (3, 6),
+        (("seed", 4), ("split_seed", 6)): (4, 6),
+    }
+    for given, expected in seeds.items():
+        config = any_load(str(path), "digits", **dict(given))
+        assert (config.seed, config.data.split_seed) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("recipe", "../../../ESCAPE"),
+        ("recipe", "/tmp/escape"),
+        ("recipe", ".hidden"),
+        ("recipe", "a" * 101),
+        ("recipe", "a b"),
+        ("recipe", "a\x00b"),
+        ("recipe", "name\n"),
+        ("dataset", "../digits"),
+    ],
+)
+def test_names_from_files_that_could_leave_the_folder_are_refused(field: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "evil.json"
+    path.write_text(json.dumps({**json.loads(load_recipe("blend", "digits").to_json()), field: name}))
+    with pytest.raises(DataError, match=f"evil.json cannot be read .`{field}` must be at most 100 letters, digits"):
+        load_recipe(str(path), "digits")
+
+
+@pytest.mark.parametrize("seeds", [{"seed": -1}, {"split_seed": -1}, {"seed": 2**32}])
+def test_negative_seeds_are_refused(seeds: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"needs `(split_)?seed` from 0 to 2\*\*32 - 1"):
+        load_recipe("blend", "digits", **seeds)

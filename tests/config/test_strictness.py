@@ -1,5 +1,6 @@
 """Every setting of every kind changes the objects that are built, or it is refused."""
 
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+import beltrami
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override, setting_names
-from beltrami.config.build import build_classifier, build_encoding, build_training
+from beltrami.config.build import build_classifier, build_encoding, build_training, check_node_counts
 from beltrami.config.build_evolution import build_prior
-from beltrami.config.parser import departures
+from beltrami.config.parser import InapplicableSetting, departures
 from beltrami.config.spec import SchemeSpec, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, StencilSpec, kinds_of, specs_of
 from beltrami.config.spec_model import DiffusivitySpec, FlowSpec, ModelSpec
@@ -206,3 +208,54 @@ def test_any_setting_of_any_recipe_is_refused_or_counts(recipe: str, name: str, 
     except ValueError:
         return
     assert (after == built(config)) == (departures(changed) == departures(config)), f"{recipe} {name}={value}"
+
+
+BAD_VALUES = ("-1", "0", "nan", "inf", "x", "100000000000000000000")
+CLASSES = {name for name in beltrami.__all__ if name[:1].isupper()}
+
+
+def refusal(config: RunConfig, assignment: str) -> ValueError | None:
+    """The error for a setting, or None."""
+    try:
+        check_settings(override(config, [assignment]))
+    except ValueError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(("group", "kind"), CASES, ids=str)
+def test_bad_values_are_refused_by_the_name_of_the_setting_and_of_no_python_class(group: str, kind: str) -> None:
+    config = configured(group, kind)
+    for name in setting_names():
+        if not name.startswith(f"{group}.") or name.endswith("kind"):
+            continue
+        for value in BAD_VALUES:
+            error = refusal(config, f"{name}={value}")
+            if error is not None and not isinstance(error, InapplicableSetting):
+                assert name in str(error)
+                assert not CLASSES & set(re.findall(r"\w+", str(error)))
+
+
+def test_bad_settings_of_training_are_refused_by_their_names() -> None:
+    config = override(BLEND, ["train.consistency.kind=squared", "train.consistency.weight=1"])
+    for name in setting_names():
+        if not name.startswith("train.") or name.endswith(("kind", "cuda_graph", "optimiser")):
+            continue
+        for value in ("-1", "nan"):
+            with pytest.raises(ValueError, match=f"`{name}`"):
+                check_settings(override(config, [f"{name}={value}"]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["stencil.kind=knn", "stencil.k=20"], "`stencil.k` must be at most 19 on a graph of 20 nodes; got 20"),
+        (["stencil.add.kind=neighbours", "stencil.add.k=20"], "`stencil.add.k` must be at most 19"),
+        (["position.kind=laplacian", "position.channels=19"], "`position.channels` must be at most 18"),
+        (["model.kind=lanczosnet", "model.steps=21"], "`model.steps` must be at most 20"),
+    ],
+)
+def test_settings_that_need_more_nodes_are_refused_by_their_names(settings: list[str], message: str) -> None:
+    check_node_counts(override(BLEND, settings), num_nodes=40)
+    with pytest.raises(ValueError, match=message):
+        check_node_counts(override(BLEND, settings), num_nodes=20)

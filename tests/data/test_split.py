@@ -133,7 +133,7 @@ def test_unknown_protocol_is_refused_with_a_suggestion(ring: Ring) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_seed_out_of_range_is_refused(ring: Ring, seed: int) -> None:
-    with pytest.raises(ValueError, match="`seed` must be from 0"):
+    with pytest.raises(ValueError, match="make_split needs `seed` from 0"):
         make_split(ring(300), protocol="shchur", seed=seed)
 
 

@@ -140,7 +140,7 @@ def test_projections_divide_the_width_into_heads() -> None:
     torch.testing.assert_close(key, z.sum(1)[:, None, None].expand(4, 3, 2))
 
 
-@pytest.mark.parametrize(("width", "heads"), [(7, 2), (4, 0), (4, -1), (0, 1), (2, 3)])
+@pytest.mark.parametrize(("width", "heads"), [(7, 2), (4, 0), (4, -1), (2, 3)])
 def test_a_width_that_the_heads_do_not_divide_is_refused(width: int, heads: int) -> None:
     message = f"multiple of `heads`; got width={width}, heads={heads}"
     for diffusivity in (ScaledDot, Cosine, Pearson, Additive):

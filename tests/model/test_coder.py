@@ -75,7 +75,7 @@ def test_hidden_layer_has_relu_dropout_and_a_second_map() -> None:
     assert torch.allclose(encoder.eval()(x), expected, atol=1e-4)
     assert torch.allclose(encoder(SparseMatrix.of(x)), expected, atol=1e-4)
     assert not torch.equal(encoder.train()(x), encoder(x))
-    with pytest.raises(ValueError, match=r"Encoder needs a `hidden` width of at least 1, or None for no layer; got 0"):
+    with pytest.raises(ValueError, match=r"Encoder needs `hidden` at least 1 and below .*; got 0"):
         Encoder(20, 3, hidden=0)
 
 

@@ -302,5 +302,5 @@ def test_wrong_arguments_are_refused() -> None:
         smooth_scores(p, ring(4), smoothing=0.5)
     with pytest.raises(ValueError, match="level"):
         coverage_interval(20, 0.9, level=1.0)
-    with pytest.raises(ValueError, match="test node"):
+    with pytest.raises(ValueError, match="`m` at least 1"):
         empirical_coverage_interval(20, 0, 0.9)

@@ -73,5 +73,5 @@ def test_complete_and_isolated_graphs() -> None:
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan])
 def test_loops_without_a_positive_weight_are_refused(weight: float) -> None:
-    with pytest.raises(ValueError, match=r"Loops needs a positive `weight`; got .* use `Keep\(\)`"):
+    with pytest.raises(ValueError, match=r"Loops needs a positive, finite `weight`; got .* use `Keep\(\)`"):
         Loops(weight)

@@ -291,7 +291,7 @@ def test_training_settings_below_one_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["weight_decay", "attention_decay"])
 def test_negative_decay_is_refused(name: str) -> None:
     settings: dict[str, Any] = {name: -1.0}
-    with pytest.raises(ValueError, match=rf"Training needs `{name}` at least 0; got -1.0"):
+    with pytest.raises(ValueError, match=rf"Training needs `{name}` at least 0 and finite; got -1.0"):
         Training(1, adam, **settings)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from beltrami.train import (
     per_class_accuracy,
     predict,
     read_test,
+    start_fit,
 )
 
 TOY = two_cliques()
@@ -199,3 +201,66 @@ LABELS, NUMBERS, NONE = TARGETS[MultiLabel(2)], TARGETS[Regression(2)], torch.ze
 def test_targets_of_another_kind_are_refused(task: Task, y: Tensor, split: Split, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         task.check(y, split)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda y: y.float(),
+        lambda y: y.double(),
+        lambda y: y.int(),
+        lambda y: y.bool(),
+        lambda y: y.to(torch.uint8),
+        lambda y: y[:, None],
+        lambda y: y[:, None].float(),
+        lambda y: y.numpy(),
+        lambda y: y.numpy().astype("int32"),
+        lambda y: y.to_sparse(),
+    ],
+    ids=["float", "double", "int32", "bool", "uint8", "(n, 1)", "float (n, 1)", "numpy", "numpy int32", "sparse"],
+)
+def test_classes_of_other_types_are_converted_where_that_is_safe(convert: Any) -> None:
+    y = convert(TOY.y)
+    training = replace(TRAINING, epochs=2)
+    (model, same), inputs = (small_blend(), small_blend()), small_blend().prepare(TOY.x, TOY.edge_index)
+    found, expected = fit(model, inputs, y, TOY.split, training), fit(same, inputs, TOY.y, TOY.split, training)
+    assert found.best == expected.best
+    outputs = predict(model, inputs, time=2.0)
+    assert accuracy(outputs, y) == accuracy(outputs, TOY.y)
+    assert read_test(outputs, y, TOY.split) == read_test(outputs, TOY.y, TOY.split)
+    assert per_class_accuracy(outputs, y, 2) == per_class_accuracy(outputs, TOY.y, 2)
+    assert Classification.balanced(2, y) == Classification.balanced(2, TOY.y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (torch.nn.functional.one_hot(TOY.y), r"`y` must hold one class per node.*one-hot rows, use `y.argmax\(1\)`"),
+        (TOY.y + 0.5, r"`y` holds 0.5, and classes are whole numbers .*`task=Regression\(\)`"),
+        (TOY.y / 0.0, "`y` holds nan, and classes are whole numbers"),
+        (TOY.y.to(torch.complex64), "`y` must hold classes as integers"),
+        (torch.tensor(1), r"`y` must hold one class per node, shape \(n,\); got shape \(\)"),
+        (TOY.y[:7], "`y` has 7 entries where the split has 20 nodes"),
+        (None, "fit needs `y` to be a torch.Tensor; got None"),
+        ("0" * 20, "fit needs `y` to be a torch.Tensor; got '0"),
+        (TOY.y.to("meta"), "`y` is on meta"),
+    ],
+)
+def test_targets_that_cannot_be_converted_are_refused(y: Any, message: str) -> None:
+    inputs = small_blend().prepare(TOY.x, TOY.edge_index)
+    for call in (fit, start_fit):
+        with pytest.raises(ValueError, match=message.replace("fit needs", f"{call.__name__} needs")):
+            call(small_blend(), inputs, y, TOY.split, TRAINING)
+    with pytest.raises(ValueError, match=message.replace("fit needs", "fit_many needs")):
+        fit_many([small_blend()], inputs, y, [TOY.split], TRAINING)
+
+
+def test_inputs_of_another_graph_are_refused() -> None:
+    inputs = small_blend().prepare(TOY.x[:10], TOY.edge_index[:, (TOY.edge_index < 10).all(0)])
+    with pytest.raises(ValueError, match="`inputs` have 10 nodes where the split has 20: use those of one graph"):
+        fit(small_blend(), inputs, TOY.y, TOY.split, TRAINING)
+
+
+def test_classes_below_zero_have_no_balance() -> None:
+    with pytest.raises(ValueError, match="`y` holds class -1; classes start at 0"):
+        Classification.balanced(2, TOY.y - 1)

@@ -91,3 +91,14 @@ def test_saving_again_replaces_the_old_weights(tmp_path: Path) -> None:
     load_weights(again, path)
     assert torch.equal(again.xi.linear.weight, small_blend().xi.linear.weight)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_paths_may_be_strings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_weights(small_blend(), "m.safetensors")
+    model = small_blend()
+    load_weights(model, "m.safetensors")
+    with pytest.raises(ValueError, match="save_weights needs `path` not to be empty; got ''"):
+        save_weights(model, "")
+    with pytest.raises(ValueError, match="load_weights needs `path` to be a string or a PathLike; got 3"):
+        load_weights(model, 3)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from time import perf_counter
 
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.auto.linear import TIMES, LinearFit, fit_linear
 from beltrami.auto.propagation import propagate_labels
 from beltrami.data import Split
@@ -28,6 +29,7 @@ class BaselineResult:
     settings: dict[str, float]
 
 
+@checked
 def run_baselines(
     x: Matrix,
     edges: Edges,
@@ -54,6 +56,7 @@ def run_baselines(
     return [features, propagation, diffused], fit
 
 
+@checked
 def run_linear(
     x: Matrix,
     edges: Edges,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami.arguments import DeviceName, Positive, Seed, Share, checked
 from beltrami.auto.baselines import BaselineResult, run_baselines
 from beltrami.auto.kept_members import KeptMembers, about_problem
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
@@ -32,16 +33,17 @@ MATCHED_LABELS = 100  # of fewer validation labels all may be right by chance, a
 Report = Callable[[Attempt | BaselineResult], None]
 
 
+@checked
 def fit_graph(
     table: GraphTable,
     *,
     task: str | None = None,
-    budget: float = BUDGET,
+    budget: Positive = BUDGET,
     fast: bool = False,
     balanced: bool = False,
-    calibration: float = CALIBRATION,
-    seed: int = 0,
-    device: str = "cpu",
+    calibration: Share = CALIBRATION,
+    seed: Seed = 0,
+    device: DeviceName = "cpu",
     report: Report = lambda result: None,
     checkpoint: Path | None = None,
 ) -> Predictor:
@@ -77,7 +79,7 @@ def fit_dataset(
     budget: float = BUDGET,
     fast: bool = False,
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     report: Report = lambda result: None,
     checkpoint: Path | None = None,
 ) -> Predictor:
@@ -108,7 +110,7 @@ def fit_labelled(
     fast: bool = False,
     balanced: bool = False,
     seed: int = 0,
-    device: str = "cpu",
+    device: DeviceName = "cpu",
     report: Report = lambda result: None,
     checkpoint: Path | None = None,
 ) -> Predictor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.auto.diffused import diffused_features
 from beltrami.auto.regression import Coordinates, Weights, fit_weights
 from beltrami.data import Split
@@ -34,6 +35,7 @@ class LinearFit:
         return self.score.metric
 
 
+@checked
 def fit_linear(
     x: Matrix,
     edges: Edges,

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.auto.linear import mean_score
 from beltrami.data import Split
 from beltrami.graph import Edges, aggregate
@@ -34,6 +35,7 @@ class Propagation:
         return self.score.metric
 
 
+@checked
 def propagate_labels(
     edges: Edges, y: Tensor, splits: Sequence[Split], *, task: Task, alphas: Sequence[float] = ALPHAS
 ) -> Propagation:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from beltrami import train
+from beltrami.arguments import as_name
 from beltrami.auto.kept_members import KeptMembers, TrainedMember
 from beltrami.auto.linear import LinearFit
 from beltrami.auto.portfolio import BASE, MEMBERS, Member
@@ -79,7 +80,7 @@ def select(
     for place, (name, member) in enumerate(members.items()):
         start = time.perf_counter()
         share = (end - start) / (len(members) - place)
-        config = member.config(graph.name, exclusive=task.exclusive, seed=seed)
+        config = member.config(as_name(graph.name), exclusive=task.exclusive, seed=seed)
         before = None if kept is None else kept.get(name, config, graph, task.num_outputs)
         found: TrainedMember | SolverError | None = before
         end -= 0.0 if before is None else before.seconds  # that were spent before
@@ -138,7 +139,7 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
     """Return the selection of linear diffusion, fitted already, as the only candidate."""
     settings = ("model.kind=linear", "diffusivity.kind=none", "flow.kind=none", "stencil.kind=none")
     scheme = (f"scheme.time={linear.time}", f"scheme.rtol={ACCURATE.rtol}", f"scheme.atol={ACCURATE.atol}")
-    config = replace(override(BASE, [*settings, *scheme]), dataset=graph.name, seed=seed)
+    config = replace(override(BASE, [*settings, *scheme]), dataset=as_name(graph.name), seed=seed)
     ensemble = Ensemble(config, linear.models, (linear.time,) * len(linear.models))
     return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
 

@@ -12,7 +12,7 @@ from beltrami.cli import graph_options as own
 from beltrami.cli.ending import Commands, run_commands
 from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
-from beltrami.cli.option import Device, Settings, check_device, check_file
+from beltrami.cli.option import Device, Settings, check_device, check_file, check_seed
 from beltrami.cli.study_tune import study, tune
 from beltrami.cli.train_run import Every, Force, Json, Quiet, Resume, Running, train_recipe
 
@@ -60,8 +60,13 @@ def train(
     fast: own.Fast = False,
     calibration: own.Calibration = None,
     split: Annotated[str | None, Option(help="Split protocol: planetoid, digl or shchur; else the recipe's.")] = None,
-    split_seed: Annotated[int | None, Option(help="Which split of the protocol; the seed's own by default.")] = None,
-    seed: Annotated[int, Option(help="Seed of the weights, of dropout and of the split.")] = 0,
+    split_seed: Annotated[
+        int | None, Option(help="Which split of the protocol; the seed's own by default.", callback=check_seed)
+    ] = None,
+    seed: Annotated[
+        int | None,
+        Option(help="Seed of weights, dropout and split; 0, or a recipe file's, by default.", callback=check_seed),
+    ] = None,
     settings: Settings = None,
     log: Annotated[
         list[Path] | None,
@@ -109,13 +114,13 @@ def train(
     if own.is_own_graph(source, nodes, edges):
         datasets_only = {"--split": split, "--split-seed": split_seed, "--set": settings, "--log": log}
         own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare})
-        train_graph(source, options, running, seed=seed)
+        train_graph(source, options, running, seed=seed or 0)
         return
     dataset, recipe = source or "digits", recipe or "blend"
     options.check_dataset(source, recipe)
     if recipe == own.AUTO:
         own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare})
-        train_auto(dataset, options, running, split=split, split_seed=split_seed, seed=seed)
+        train_auto(dataset, options, running, split=split, split_seed=split_seed, seed=seed or 0)
         return
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)

@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 failure, 2 bad usage, 130 interrupted, 143 terminated.
 """
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -19,7 +20,17 @@ from beltrami.errors import DataError, Interrupted, SolverError
 
 
 class Commands(TyperGroup):
-    """The commands; an interrupt ends them with a message and the exit code of its signal."""
+    """The commands. They take no empty arguments, since an empty path would be the current folder. An interrupt ends
+    them with a message and the exit code of its signal."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for before, argument in zip(["", *args], args, strict=False):
+            if re.fullmatch(r"--[^=]*=\s*", argument):
+                before, argument = argument.partition("=")[0], ""
+            if not argument.strip():
+                what = f"`{before}`" if before.startswith("--") else "an argument"
+                raise ValueError(f"{what} is empty: give a value, or leave it out.")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         try:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file
+from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file, check_seed
 from beltrami.errors import UnknownName
 
 COMPARISON = "-compare.png"  # replaces the suffix of OUT
@@ -22,7 +22,9 @@ def encode(
     encoding: Annotated[str, Option(help="How: ppr, heat, laplacian, walk, deepwalk or hyperbolic.")],
     out: Out,
     component: Component = "largest",
-    seed: Annotated[int | None, Option(help="Seed of deepwalk and hyperbolic; 0 by default.")] = None,
+    seed: Annotated[
+        int | None, Option(help="Seed of deepwalk and hyperbolic; 0 by default.", callback=check_seed)
+    ] = None,
     settings: Settings = None,
     device: Device = "cpu",
 ) -> None:

@@ -69,8 +69,6 @@ class GraphOptions:
 
     def fitting(self, seed: int) -> dict[str, Any]:
         """Return the seed and the options of the recipe auto that were given, as ``fit_graph`` takes them."""
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"`seed` must be from 0 to {2**32 - 1}; got {seed}.")
         if self.fast and self.budget is not None:
             raise ValueError("`--fast` trains no portfolio and takes no `--budget`: leave one of them out.")
         if self.calibration is not None and not 0 <= self.calibration < 1:

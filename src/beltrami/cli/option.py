@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, CallbackParam, Option
 
 Device = Annotated[str, Option(help="Where to compute: cpu, cuda or cuda:N.")]
 Dataset = Annotated[str, Argument(help="A dataset's name; `beltrami datasets` lists them.")]
@@ -11,6 +11,13 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", help="Change a setting, such as `--set train.epochs=50`; may be repeated.", metavar="NAME=VALUE"),
 ]
+
+
+def check_seed(parameter: CallbackParam, value: int | None) -> int | None:
+    """Refuse a seed that torch or numpy would refuse."""
+    if value is not None and not 0 <= value < 2**32:
+        raise ValueError(f"`{parameter.opts[0]}` must be from 0 to 2**32 - 1; got {value}.")
+    return value
 
 
 def check_device(name: str) -> str:

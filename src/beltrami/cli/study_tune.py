@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from beltrami.cli.option import Dataset, Device, Settings, check_device, check_folder
+from beltrami.cli.option import Dataset, Device, Settings, check_device, check_folder, check_seed
 from beltrami.errors import DataError, UnknownName
 
 if TYPE_CHECKING:
@@ -79,6 +79,9 @@ def study(
         return
     executor, size = _study_executor(chosen.work, device, together, address, cpus_per_batch, gpus_per_batch)
     only, rows = (list(filter(None, map(str.strip, ",".join(given or ()).split(",")))) for given in (datasets, methods))
+    for option, given, named in (("--datasets", datasets, only), ("--methods", methods, rows)):
+        if given and not named:
+            raise ValueError(f"`{option} {','.join(given)}` names nothing: give names, or leave it out for all.")
     runs = plan(chosen, datasets=only, methods=rows, splits=splits, inits=inits, settings=settings or [])
     check_folder(out)
     with RecordLog(path, resume=resume) as log:
@@ -118,7 +121,7 @@ def tune(
     recipe: Annotated[str, Option(help="The recipe to begin with, or a recipe file.")] = "blend",
     protocol: Annotated[str | None, Option(help="Split protocol; the recipe's own by default.")] = None,
     splits: Annotated[int, Option(help="Splits of a trial; initial weights where the protocol has one split.")] = 3,
-    seed: Annotated[int, Option(help="Seed of the random configurations.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the random configurations.", callback=check_seed)] = 0,
     settings: Settings = None,
     device: Device = "cpu",
     gpus_per_trial: Annotated[float | None, Option(help="GPUs of a trial, such as 0.25; 1 on cuda.")] = None,

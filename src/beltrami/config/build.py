@@ -10,6 +10,7 @@ import torch
 from torch.optim import SGD, Adam, Adamax, AdamW, Optimizer, RMSprop
 
 from beltrami import position
+from beltrami.arguments import checked
 from beltrami.config import spec_model
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
 from beltrami.config.limits import check_steps, check_weights, widths_of
@@ -29,6 +30,7 @@ OPTIMISERS: Mapping[str, Callable[..., Optimizer]] = {
 BASELINES, CONTINUOUS = tuple(kinds_of(spec_model.BaselineModelSpec)), tuple(kinds_of(spec_model.ContinuousSpec))
 ZOO = tuple(kinds_of(spec_model.ZooSpec))
 WIDE = 2**24  # numbers of a matrix of weights above which it is not allocated to be counted
+MOST_LAYERS = 1000
 DEFAULT_POS = spec_model.BlendSpec().pos
 
 
@@ -111,8 +113,9 @@ def count_parameters(config: RunConfig, *, features: int, positions: int, num_cl
 def build_network(config: RunConfig, joint: Joint) -> Evolution:
     """Return the evolution of a network of Table 1 on a state of these channels."""
     kind, time = config.model.kind, terminal_time(config.scheme)
-    if time < 1 or time != int(time):
-        raise ValueError(f"`scheme.time` is the number of layers of `model.kind={kind}`: set a whole one; got {time}.")
+    if not 1 <= time <= MOST_LAYERS or time != int(time):
+        what = f"`scheme.time` is the number of layers of `model.kind={kind}`"
+        raise ValueError(f"{what}: set a whole one, at most {MOST_LAYERS}; got {time:g}.")
     own = _own_settings(config, spec_model.FlowModelSpec)
     channels = joint if isinstance(config.model, spec_model.PositionedSpec) else joint.channels
     function: Callable[..., Evolution] = getattr(zoo, kind.removesuffix("-flow"))
@@ -127,8 +130,6 @@ def _own_settings(config: RunConfig, base: Any) -> dict[str, Any]:
 
 def build_training(spec: TrainSpec) -> Training:
     """Return how to train."""
-    if not 0 < spec.lr < math.inf:
-        raise ValueError(f"`train.lr` must be positive; got {spec.lr}.")
     grid, squared, times, consistency = spec.time_grid, spec.consistency, TimeGrid(1.0), Consistency()
     if grid.kind == "grid":
         if not grid.multiple > 1:
@@ -143,17 +144,44 @@ def build_training(spec: TrainSpec) -> Training:
     return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 
+@checked
 def check_settings(config: RunConfig) -> None:
     """Refuse settings that name nothing or do not fit together, before any data are read; to check their values, a
     model for a single feature is built."""
     parse(RunConfig, asdict(config))  # a configuration made in Python may hold any value
     _check_groups(config)
+    _check_heads(config)
     _check_flow(config)
     build_encoding(config.position)
     build_prior(config.stencil)
     check_steps(config, longest=build_training(config.train).time_grid.multiple)
     positions = int(config.position.kind != "none")
     check_weights(config, count_parameters(config, features=1, positions=positions, num_classes=2))
+
+
+def check_node_counts(config: RunConfig, num_nodes: int) -> None:
+    """Refuse settings that need more nodes than the graph has."""
+    model, position, stencil = config.model, config.position, config.stencil
+    limits = {
+        "stencil.k": (stencil.k if stencil.kind == "knn" else 0, num_nodes - 1),
+        "stencil.add.k": (getattr(getattr(stencil, "add", None), "k", 0), num_nodes - 1),
+        "model.k": (model.k if model.kind == "dgcnn-flow" else 0, num_nodes - 1),
+        "model.steps": (getattr(model, "steps", 0), num_nodes),
+        "position.channels": (position.channels if position.kind == "laplacian" else 0, num_nodes - 2),
+    }
+    for name, (value, most) in limits.items():
+        if value > most:
+            raise ValueError(f"`{name}` must be at most {most} on a graph of {num_nodes} nodes; got {value}.")
+
+
+def _check_heads(config: RunConfig) -> None:
+    for group, spec in (("diffusivity", config.diffusivity), ("model", config.model)):
+        heads, width = getattr(spec, "heads", 1), getattr(spec, "width", None)
+        least = 2 * heads if spec.kind == "pearson" else heads
+        if width is not None and (width % heads or width < least):
+            raise ValueError(
+                f"`{group}.width` must be a multiple of `{group}.heads` and at least {least}; got {width} for {heads}."
+            )
 
 
 def _check_groups(config: RunConfig) -> None:
@@ -172,6 +200,9 @@ def _check_groups(config: RunConfig) -> None:
             raise ValueError(f"`{model}` has no {group}: set `{group}.kind=none` too.")
         if need and not present:
             raise ValueError(f"`{model}` needs a {group}: set `{group}.kind` too.")
+    for name, unfit in (("flow", "hyperbolic"), ("model", "monet-flow")):
+        if config.position.kind == "none" and getattr(config, name).kind == unfit:
+            raise ValueError(f"`{name}.kind={unfit}` needs positions: set `position.kind` too.")
     if config.position.kind == "none" and getattr(config.model, "pos", DEFAULT_POS) != DEFAULT_POS:
         raise ValueError("`model.pos` is the width of positions, and there are none: leave it out, or set their kind.")
     if kind in BASELINES or kind == "linear":
@@ -193,6 +224,11 @@ def _check_baseline(config: RunConfig) -> None:
 def _check_flow(config: RunConfig) -> None:
     """Refuse a flow and a scheme, or a flow and a stencil, that do not go together."""
     flow, scheme = config.flow, config.scheme
+    if scheme.kind != "none" and not scheme.time > 0 and config.model.kind != "linear":
+        raise ValueError(f"`scheme.time` must be positive for `model.kind={config.model.kind}`; got {scheme.time:g}.")
+    for name, steps in {"scheme": scheme, "scheme.adjoint": getattr(scheme, "adjoint", None)}.items():
+        if getattr(steps, "rtol", 1) == getattr(steps, "atol", 1) == 0 and scheme.kind != "torchdiffeq":
+            raise ValueError(f"`{name}.rtol` and `{name}.atol` must not both be 0.")
     costs = flow.kind != "none" and bool(flow.kinetic or flow.jacobian)
     if scheme.kind == "exponential" and config.model.kind != "linear" and (flow.kind != "frozen" or costs):
         raise ValueError(

@@ -10,12 +10,18 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import RENAMED, convert
 from beltrami.config.spec import SCHEMA, RunConfig
-from beltrami.config.spec_graph import Spec, hints_of, kinds_of, specs_of
+from beltrami.config.spec_graph import Spec, hints_of, kinds_of, ranges_of, specs_of
 from beltrami.errors import DataError, UnknownName
 
 T = TypeVar("T")
+NOT_SETTINGS: Mapping[str, str] = {
+    "dataset": "name the dataset as an argument of the command",
+    "recipe": "choose it with `--recipe`",
+    "tried": "it records how many configurations were compared",
+}
 Tree = dict[str, Any]
 
 
@@ -43,11 +49,13 @@ def read(kind: type[T], path: Path, *, what: str) -> T:
         raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
-def read_config(path: Path) -> RunConfig:
+@checked
+def read_config(path: AnyPath) -> RunConfig:
     """Return the configuration in a file."""
-    return read(RunConfig, path, what="configuration")
+    return read(RunConfig, Path(path), what="configuration")
 
 
+@checked
 def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> RunConfig:
     """Return the configuration with all ``dotted.name=value`` applied together, kinds first. Where a kind changes,
     fields of the same name keep their values, and other fields take their defaults; one without a default must be
@@ -78,8 +86,7 @@ def setting_names(hint: Any = RunConfig, *, prefix: str = "") -> list[str]:
 
 def departures(config: RunConfig) -> dict[str, Any]:
     """Return every setting that is not its default, by dotted name; ``dataset``, ``recipe`` and ``tried`` apart."""
-    apart = ("dataset", "recipe", "tried")
-    return {name: value for name, value in _departures(config, None, "") if name not in apart}
+    return {name: value for name, value in _departures(config, None, "") if name not in NOT_SETTINGS}
 
 
 def _departures(spec: Any, default: Any, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -97,6 +104,8 @@ def _assignment(text: str) -> tuple[tuple[str, ...], Any]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not name:
         raise ValueError(f"`--set` takes name=value, such as scheme.time=4; got {text!r}.")
+    if name in NOT_SETTINGS:
+        raise ValueError(f"`{name}` is no setting: {NOT_SETTINGS[name]}.")
     path, words = tuple(name.split(".")), {"true": True, "false": False, "none": None, "null": None}
     if value.lower() in words:
         return path, words[value.lower()]
@@ -136,7 +145,7 @@ def _unknown(name: str) -> ValueError:
     """Return the error for an unknown setting: its name of today, or the nearest one and the others of its group."""
     if name in RENAMED:
         return ValueError(f"unknown setting {name!r}: it is called {RENAMED[name]!r} now.")
-    names = setting_names()
+    names = [each for each in setting_names() if each not in NOT_SETTINGS]
     groups = {each.partition(".")[0] for each in names}
     near = [name] if name in groups else get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     group = (near[0] if near else name).partition(".")[0]
@@ -209,7 +218,11 @@ def _dataclass(hint: Any, values: Any, where: str) -> Any:
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
             of = f" for `{dot}kind={values['kind']}`" if "kind" in values else ""
             raise ValueError(f"`{dot}{field.name}` must be given{of}: it has no default.")
-    return kind(**{name: _value(hints[name], value, f"{dot}{name}") for name, value in values.items()})
+    found = {name: _value(hints[name], value, f"{dot}{name}") for name, value in values.items()}
+    for name, needed in ranges_of(kind).items():
+        if found.get(name) is not None and not needed.holds(found[name]):
+            raise ValueError(f"`{dot}{name}` must be {needed.words}; got {found[name]!r}.")
+    return kind(**found)
 
 
 def _name(hint: Any) -> str:

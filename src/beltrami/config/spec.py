@@ -4,8 +4,10 @@ import json
 from dataclasses import asdict
 from typing import Literal
 
+from beltrami.arguments import Count, Name, Natural, NotNegative, Part, Positive, Seed, Share
 from beltrami.config.spec_graph import KeepSpec, NoneSpec, PositionSpec, Spec, StencilSpec
 from beltrami.config.spec_model import BlendSpec, DiffusionSpec, DiffusivitySpec, FlowSpec, ModelSpec, ScaledDotSpec
+from beltrami.scheme.torchdiffeq_adapter import Method
 
 SCHEMA = 2  # version of the files of configurations, results and records; those of the first release have none
 Explicit = Literal["euler", "midpoint", "heun", "rk4", "bosh3", "dopri5", "adams-bashforth", "adams-moulton"]
@@ -20,26 +22,26 @@ class AdjointSpec(Spec):
 class ConstantAdjointSpec(Spec):
     kind: Literal["continuous-constant"] = "continuous-constant"
     solver: Explicit
-    dt: float
+    dt: Positive
 
 
 class AdaptiveAdjointSpec(Spec):
     kind: Literal["continuous-adaptive"] = "continuous-adaptive"
     solver: Embedded
-    rtol: float
-    atol: float
+    rtol: NotNegative
+    atol: NotNegative
 
 
 class ExponentialSpec(Spec):
     kind: Literal["exponential"] = "exponential"
-    time: float
-    rtol: float
-    atol: float
+    time: NotNegative
+    rtol: NotNegative
+    atol: NotNegative
 
 
 class SteppingSpec(Spec):  # base of the schemes that take steps
-    time: float
-    max_steps: int = 10_000
+    time: NotNegative
+    max_steps: Count = 10_000
     energy_decreasing: bool = False
     adjoint: AdjointSpec | ConstantAdjointSpec | AdaptiveAdjointSpec = AdjointSpec()
 
@@ -47,22 +49,22 @@ class SteppingSpec(Spec):  # base of the schemes that take steps
 class ConstantSpec(SteppingSpec):
     kind: Literal["constant"] = "constant"
     solver: Explicit
-    dt: float
+    dt: Positive
 
 
 class ImplicitSpec(SteppingSpec):
     kind: Literal["implicit"] = "implicit"
     solver: Implicit
-    dt: float
-    rtol: float
-    atol: float
+    dt: Positive
+    rtol: NotNegative
+    atol: NotNegative
 
 
 class AdaptiveSpec(SteppingSpec):
     kind: Literal["adaptive"] = "adaptive"
     solver: Embedded
-    rtol: float
-    atol: float
+    rtol: NotNegative
+    atol: NotNegative
 
 
 class TorchAdjointSpec(Spec):
@@ -71,11 +73,11 @@ class TorchAdjointSpec(Spec):
 
 class TorchDiffEqSpec(Spec):
     kind: Literal["torchdiffeq"] = "torchdiffeq"
-    method: str
-    time: float
-    rtol: float
-    atol: float
-    step_size: float | None = None
+    method: Method
+    time: NotNegative
+    rtol: NotNegative
+    atol: NotNegative
+    step_size: Positive | None = None
     adjoint: TorchAdjointSpec = TorchAdjointSpec()
 
 
@@ -95,7 +97,7 @@ class DataSpec(Spec):
     component: Literal["largest", "all"] = "largest"
     features: Literal["raw", "rows"] = "raw"
     protocol: str = "digl"
-    split_seed: int = 0
+    split_seed: Seed = 0
 
 
 class TerminalSpec(Spec):
@@ -104,43 +106,43 @@ class TerminalSpec(Spec):
 
 class GridSpec(Spec):
     kind: Literal["grid"] = "grid"
-    multiple: float = 3.0
-    resolution: int = 8
-    patience: int = 12
+    multiple: Positive = 3.0
+    resolution: Count = 8
+    patience: Count = 12
 
 
 class ConsistencySpec(Spec):
     kind: Literal["squared"] = "squared"
-    weight: float
-    passes: int = 2
-    temperature: float = 0.5
-    ramp: int = 0
+    weight: NotNegative
+    passes: Count = 2
+    temperature: Part = 0.5
+    ramp: Natural = 0
 
 
 class TrainSpec(Spec):
     """How to train; the fields are those of :class:`beltrami.train.Training`, :class:`~beltrami.train.TimeGrid` and
     :class:`~beltrami.train.Consistency`."""
 
-    epochs: int = 100
+    epochs: Count = 100
     optimiser: Literal["adam", "adamw", "adamax", "rmsprop", "sgd"] = "adam"
-    lr: float = 0.01
-    weight_decay: float = 5e-3
-    attention_decay: float = 0.0
-    patience: int = 100
+    lr: Positive = 0.01
+    weight_decay: NotNegative = 5e-3
+    attention_decay: NotNegative = 0.0
+    patience: Count = 100
     time_grid: TerminalSpec | GridSpec = GridSpec()
-    validate_every: int = 5
-    ema: float = 0.0
+    validate_every: Count = 5
+    ema: Share = 0.0
     consistency: NoneSpec | ConsistencySpec = NoneSpec()
-    self_training: int = 0
+    self_training: Natural = 0
     cuda_graph: bool | None = None
 
 
 class RunConfig(Spec):
     """One run, from the dataset to the last epoch; a group that does not apply to the model is of kind ``none``."""
 
-    dataset: str
-    recipe: str
-    seed: int = 0
+    dataset: Name
+    recipe: Name
+    seed: Seed = 0
     data: DataSpec = DataSpec()
     position: PositionSpec = NoneSpec()
     model: ModelSpec = BlendSpec()
@@ -149,7 +151,7 @@ class RunConfig(Spec):
     stencil: StencilSpec = KeepSpec()
     scheme: SchemeSpec
     train: TrainSpec = TrainSpec()
-    tried: int | None = None  # configurations compared on validation before this one was chosen, null if unknown
+    tried: Natural | None = None  # configurations compared on validation before this one was chosen, null if unknown
 
     def to_json(self) -> str:
         """Return the configuration as the text of a file."""

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, dataclass_transform, get_args, get_type_hints
+from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_type_hints
+
+from beltrami.arguments import Count, Finite, Fraction, NotNegative, Part, Positive, Range, Seed, range_of
 
 Channels = Literal["u", "x", "z"]
 
@@ -33,38 +35,45 @@ def kinds_of(group: Any) -> Mapping[str, type[Spec]]:
 hints_of: Callable[[Any], Mapping[str, Any]] = cache(get_type_hints)  # the types of a dataclass's fields by name
 
 
+@cache
+def ranges_of(spec: Any) -> Mapping[str, Range]:
+    """Return the ranges of the fields of a settings type that have one."""
+    ranges = {name: range_of(hint) for name, hint in get_type_hints(spec, include_extras=True).items()}
+    return {name: found for name, found in ranges.items() if found is not None}
+
+
 class NoneSpec(Spec):
     kind: Literal["none"] = "none"
 
 
 class PPRSpec(Spec):
     kind: Literal["ppr"] = "ppr"
-    restart: float = 0.05
-    top: int | None = 64
+    restart: Fraction = 0.05
+    top: Count | None = 64
 
 
 class HeatSpec(Spec):
     kind: Literal["heat"] = "heat"
-    time: float = 5.0
-    top: int | None = 64
+    time: Positive = 5.0
+    top: Count | None = 64
 
 
 class SpectralSpec(Spec):
     kind: Literal["laplacian", "walk"] = "laplacian"
-    channels: int = 16
+    channels: Count = 16
 
 
 class DeepWalkSpec(Spec):
     kind: Literal["deepwalk"] = "deepwalk"
-    channels: int = 16
-    walk_length: int | None = 80
-    seed: int = 0
+    channels: Count = 16
+    walk_length: Annotated[int, Range("at least 20, the context of a node", lambda x: x >= 20)] | None = 80
+    seed: Seed = 0
 
 
 class HyperbolicPositionSpec(Spec):
     kind: Literal["hyperbolic"] = "hyperbolic"
-    channels: int = 16
-    seed: int = 0
+    channels: Count = 16
+    seed: Seed = 0
 
 
 class PositionFileSpec(Spec):
@@ -83,25 +92,25 @@ every run records. ``seed`` is the encoding's, so that runs of all seeds share t
 
 class SimilaritySpec(Spec):
     kind: Literal["similarity"] = "similarity"
-    sharpness: float
+    sharpness: Finite
 
 
 class NeighboursSpec(Spec):
     kind: Literal["neighbours"] = "neighbours"
-    k: int
-    weight: float = 0.5
+    k: Count
+    weight: Positive = 0.5
 
 
 class IsolatedSpec(Spec):
     kind: Literal["isolated"] = "isolated"
-    loops: float = 1.0
-    remesh: float | None = None
+    loops: NotNegative = 1.0
+    remesh: Positive | None = None
 
 
 class EdgesSpec(Spec):  # base of the stencils that have edges
-    loops: float = 1.0
-    remesh: float | None = None
-    strongest: float | None = None
+    loops: NotNegative = 1.0
+    remesh: Positive | None = None
+    strongest: Part | None = None
 
 
 class CompleteSpec(EdgesSpec):
@@ -110,14 +119,14 @@ class CompleteSpec(EdgesSpec):
 
 class KNNSpec(EdgesSpec):
     kind: Literal["knn"] = "knn"
-    k: int = 64
+    k: Count = 64
     on: Channels = "z"
     symmetric: bool = False
 
 
 class RadiusSpec(EdgesSpec):
     kind: Literal["radius"] = "radius"
-    radius: float = 1.0
+    radius: Positive = 1.0
     on: Channels = "z"
 
 
@@ -134,14 +143,14 @@ class KeepSpec(InputEdgesSpec):
 
 class DIGLSpec(InputEdgesSpec):
     kind: Literal["digl"] = "digl"
-    k: int = 64
-    restart: float = 0.05
+    k: Count = 64
+    restart: Fraction = 0.05
 
 
 class ThresholdSpec(InputEdgesSpec):
     kind: Literal["threshold"] = "threshold"
-    least: float = 1e-3
-    restart: float = 0.05
+    least: Fraction = 1e-3
+    restart: Fraction = 0.05
 
 
 class StencilFileSpec(InputEdgesSpec):

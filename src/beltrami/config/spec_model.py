@@ -1,24 +1,25 @@
 """Settings of models, diffusivities and flows: a small frozen type for each kind, or for kinds of the same fields."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from beltrami.arguments import Count, Finite, Fraction, NotNegative, Positive, Range, Share
 from beltrami.config.spec_graph import NoneSpec, Spec
 
 Over = Literal["rows", "columns", "both"]
 
 
 class FlowModelSpec(Spec):  # base of the models that are an encoder, a flow and a decoder
-    feat: int = 64
-    hidden: int | None = None
-    dropout: float = 0.0
-    input_dropout: float = 0.5
-    node_dropout: float = 0.0
+    feat: Count = 64
+    hidden: Count | None = None
+    dropout: Share = 0.0
+    input_dropout: Share = 0.5
+    node_dropout: Share = 0.0
     batch_norm: bool = False
 
 
 class BlendSpec(FlowModelSpec):
     kind: Literal["blend"] = "blend"
-    pos: int = 16
+    pos: Count = 16
 
 
 class GCNFlowSpec(FlowModelSpec):
@@ -27,77 +28,77 @@ class GCNFlowSpec(FlowModelSpec):
 
 class ChebNetFlowSpec(FlowModelSpec):
     kind: Literal["chebnet-flow"] = "chebnet-flow"
-    terms: int = 3
+    terms: Annotated[int, Range("at least 2 and below 2**31", lambda x: 2 <= x < 2**31)] = 3
 
 
 class DeepSetFlowSpec(FlowModelSpec):
     kind: Literal["deepset-flow"] = "deepset-flow"
-    width: int = 64
+    width: Count = 64
 
 
 class GATFlowSpec(FlowModelSpec):
     kind: Literal["gat-flow"] = "gat-flow"
-    width: int = 64
-    heads: int = 8
+    width: Count = 64
+    heads: Count = 8
 
 
 class DGCNNFlowSpec(FlowModelSpec):
     kind: Literal["dgcnn-flow"] = "dgcnn-flow"
-    k: int = 64
-    width: int = 64
-    heads: int = 8
+    k: Count = 64
+    width: Count = 64
+    heads: Count = 8
 
 
 class DIGLFlowSpec(FlowModelSpec):
     kind: Literal["digl-flow"] = "digl-flow"
-    k: int = 64
-    restart: float = 0.05
-    width: int = 64
-    heads: int = 8
+    k: Count = 64
+    restart: Fraction = 0.05
+    width: Count = 64
+    heads: Count = 8
 
 
 class MoNetFlowSpec(FlowModelSpec):
     kind: Literal["monet-flow"] = "monet-flow"
-    pos: int = 16
-    kernels: int = 2
+    pos: Count = 16
+    kernels: Count = 2
 
 
 class TransformerFlowSpec(FlowModelSpec):
     kind: Literal["transformer-flow"] = "transformer-flow"
-    pos: int = 16
-    width: int = 64
-    heads: int = 8
+    pos: Count = 16
+    width: Count = 64
+    heads: Count = 8
 
 
 class BaselineSpec(Spec):  # base of the networks trained beside ours: ``width`` hidden channels, of all heads together
-    width: int = 64
-    dropout: float = 0.0
-    input_dropout: float = 0.5
+    width: Count = 64
+    dropout: Share = 0.0
+    input_dropout: Share = 0.5
 
 
 class LayeredSpec(BaselineSpec):
     kind: Literal["gcn", "sage-mean", "sage-maxpool"] = "gcn"
-    depth: int = 2
+    depth: Count = 2
 
 
 class GATSpec(BaselineSpec):
     kind: Literal["gat"] = "gat"
-    depth: int = 2
-    heads: int = 8
-    out_heads: int = 1
-    attention_dropout: float = 0.6
+    depth: Count = 2
+    heads: Count = 8
+    out_heads: Count = 1
+    attention_dropout: Share = 0.6
 
 
 class MoNetSpec(BaselineSpec):
     kind: Literal["monet"] = "monet"
-    depth: int = 2
-    kernels: int = 2
+    depth: Count = 2
+    kernels: Count = 2
 
 
 class LanczosSpec(BaselineSpec):
     kind: Literal["lanczosnet", "adalanczosnet"] = "lanczosnet"
-    depth: int = 2
-    steps: int = 20
+    depth: Count = 2
+    steps: Count = 20
 
 
 class CGNNSpec(BaselineSpec):
@@ -111,12 +112,12 @@ class GDESpec(BaselineSpec):
 
 class GODESpec(BaselineSpec):
     kind: Literal["gode"] = "gode"
-    depth: int = 2
+    depth: Count = 2
 
 
 class LinearSpec(Spec):
     kind: Literal["linear"] = "linear"
-    input_dropout: float = 0.0
+    input_dropout: Share = 0.0
 
 
 FeatureFlowSpec = GCNFlowSpec | ChebNetFlowSpec | DeepSetFlowSpec | GATFlowSpec | DGCNNFlowSpec | DIGLFlowSpec
@@ -139,7 +140,7 @@ class XavierSpec(Spec):
 
 class ConstantStartSpec(Spec):
     kind: Literal["constant"] = "constant"
-    value: float = 1e-5
+    value: Finite = 1e-5
 
 
 class UniformSpec(Spec):
@@ -148,7 +149,7 @@ class UniformSpec(Spec):
 
 
 class HeadsSpec(Spec):  # base of the diffusivities with heads
-    heads: int = 2
+    heads: Count = 2
     link: Literal["softmax", "squareplus"] = "softmax"
     over: Over = "rows"
 
@@ -159,14 +160,14 @@ class AttentionSpec(HeadsSpec):
 
 class ProjectedSpec(HeadsSpec):
     kind: Literal["cosine", "pearson", "exp-kernel", "additive"] = "cosine"
-    width: int = 32
+    width: Count = 32
     start: XavierSpec | ConstantStartSpec = XavierSpec()
 
 
 class ScaledDotSpec(HeadsSpec):
     kind: Literal["scaled-dot"] = "scaled-dot"
-    width: int = 32
-    d_k: float | None = None
+    width: Count = 32
+    d_k: Positive | None = None
     start: XavierSpec | ConstantStartSpec = XavierSpec()
 
 
@@ -178,8 +179,8 @@ head."""
 
 class EquationSpec(Spec):  # base of the flows
     rate: bool = True
-    kinetic: float = 0.0
-    jacobian: float = 0.0
+    kinetic: NotNegative = 0.0
+    jacobian: NotNegative = 0.0
 
 
 class DiffusionSpec(EquationSpec):
@@ -199,7 +200,7 @@ class ConstantPsiSpec(Spec):
 
 class PsiSpec(Spec):
     kind: Literal["gauss", "perona-malik", "roughness"] = "gauss"
-    length: float = 1.0
+    length: Positive = 1.0
 
 
 class PolyakovSpec(EquationSpec):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from beltrami.arguments import checked
 from beltrami.data import planetoid
 from beltrami.data.archives import CONTENT_DIGESTS, OGB_PARTS, npz_digest, read_npz, read_ogb
 from beltrami.data.dataset import Dataset
@@ -101,6 +102,7 @@ class DatasetSource:
         return [path for path in paths if root is None or not (root / path).is_file()]
 
 
+@checked
 def load(name: str, *, progress: Progress | None = None) -> Dataset:
     """Load the whole graph of a dataset of ``CATALOGUE``, from BELTRAMI_DATA, from the cache, or from the network.
 
@@ -110,6 +112,7 @@ def load(name: str, *, progress: Progress | None = None) -> Dataset:
     return source.read(source.obtain(progress=progress))
 
 
+@checked
 def available(name: str) -> Availability:
     """Return where a dataset would be loaded from now; ``available(name).is_local`` if no network is needed."""
     return _source(name).availability()

@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from beltrami.errors import check_graph, check_matrix
+from beltrami.arguments import Seed, checked
+from beltrami.errors import as_classes, check_graph, check_matrix
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Split:
     """Disjoint sets of nodes as boolean masks (n,); nodes in none of them are unused.
@@ -23,14 +25,17 @@ class Split:
     val: Tensor
     test: Tensor
     protocol: str
-    seed: int
+    seed: Seed
     calibration: Tensor | None = None
 
     def __post_init__(self) -> None:
         for name, chosen in self.masks.items():
-            if chosen.dtype != torch.bool or chosen.shape != (self.train.shape[0],):
+            if chosen.dtype != torch.bool or chosen.dim() != 1 or chosen.shape != self.train.shape:
                 found = f"`{name}` is {chosen.dtype}, shape {tuple(chosen.shape)}"
-                raise ValueError(f"Split needs boolean masks of one length; {found}.")
+                raise ValueError(
+                    f"Split needs boolean masks of one length; {found}. For node numbers, use "
+                    "`beltrami.data.dataset.mask(nodes, num_nodes=n)`."
+                )
         shared = int((torch.stack(list(self.masks.values())).sum(0) > 1).sum())
         if shared:
             raise ValueError(f"Split needs disjoint masks; {shared} nodes are in two of them.")
@@ -73,6 +78,7 @@ def mask(nodes: Tensor, *, num_nodes: int) -> Tensor:
     return chosen
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """An undirected graph with a feature vector and a class at every node.
@@ -88,15 +94,19 @@ class Dataset:
     published: Split | None = None
 
     def __post_init__(self) -> None:
+        if self.x.dtype in (torch.float64, torch.float16, torch.bfloat16):
+            object.__setattr__(self, "x", self.x.float())
         check_matrix(self.x, name="x")
+        if self.edge_index.dtype in (torch.int32, torch.int16, torch.uint8):
+            object.__setattr__(self, "edge_index", self.edge_index.long())
+        object.__setattr__(self, "y", as_classes(self.y))
         if self.x.dtype != torch.float32 or self.x.layout != torch.strided:
             raise ValueError(f"`x` must be dense float32; got {self.x.dtype}, {self.x.layout}. Try `x.float()`.")
         if not torch.equal(self.edge_index, undirected(self.edge_index, num_nodes=self.num_nodes)):
             what = "both directions of every edge once, in lexicographic order, as torch.int64 and without self-loops"
             raise ValueError(f"`edge_index` must list {what}: pass it through `undirected(edge_index, num_nodes=...)`.")
-        if self.y.dtype != torch.int64 or self.y.shape != (self.num_nodes,):
-            found = f"got {self.y.dtype} of shape {tuple(self.y.shape)}"
-            raise ValueError(f"`y` must hold one class (torch.int64) for each of {self.num_nodes} nodes; {found}.")
+        if len(self.y) != self.num_nodes:
+            raise ValueError(f"`y` must hold one class for each of {self.num_nodes} nodes; got {len(self.y)}.")
         if int(self.y.min()) < 0:
             raise ValueError(f"`y` holds class {int(self.y.min())}; classes start at 0.")
         if self.published is not None and self.published.num_nodes != self.num_nodes:
@@ -144,6 +154,7 @@ class Dataset:
         return Dataset(self.name, x, edge_index, y, None if self.published is None else self.published.to(device))
 
 
+@checked
 def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     """Return both directions of every edge once, in lexicographic order, without self-loops; (2, m) -> (2, m')."""
     check_graph(edge_index, num_nodes=num_nodes)

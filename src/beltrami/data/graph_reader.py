@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.data.edge_reader import join_edges, read_edges, usual_ends
 from beltrami.data.graph_object import (
     NODE_KEY,
@@ -27,6 +28,7 @@ TABLES = (*TEXT, *PARQUET)
 ARCHIVES = (".graphml", ".npz")
 
 
+@checked
 def read_graph(
     source: Any = None,
     *,

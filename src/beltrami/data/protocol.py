@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from beltrami.arguments import Seed, checked
 from beltrami.data.dataset import Dataset, Split, mask
 from beltrami.errors import UnknownName
 
@@ -21,7 +22,8 @@ Nodes = NDArray[np.int64]
 Protocol = Callable[[Dataset, int], Split]
 
 
-def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
+@checked
+def make_split(dataset: Dataset, *, protocol: str, seed: Seed) -> Split:
     """Split the nodes of ``dataset`` by a named protocol; the same arguments give the same split on every machine.
 
     Random protocols draw permutations of the nodes from ``numpy.random.RandomState(seed)``, whose stream is the same in
@@ -35,8 +37,6 @@ def make_split(dataset: Dataset, *, protocol: str, seed: int) -> Split:
     """
     if protocol not in PROTOCOLS:
         raise UnknownName("protocol", protocol, PROTOCOLS)
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"`seed` must be from 0 to 2**32 - 1; got {seed}.")
     return PROTOCOLS[protocol](dataset, seed)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import Finite, checked
 from beltrami.graph import Edges, Normaliser, PairScore, Rows
 
 Start = Callable[[Tensor], Tensor]
@@ -16,7 +17,8 @@ def xavier(weight: Tensor) -> Tensor:
     return nn.init.xavier_uniform_(weight)
 
 
-def constant(value: float = 1e-5) -> Start:
+@checked
+def constant(value: Finite = 1e-5) -> Start:
     """The paper's initialisation, all weights equal: attention starts nearly uniform and, with weight decay, stays so.
 
     Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.
@@ -66,6 +68,7 @@ class Variational(EdgeWeights):
         """Return E at the state ``z`` (n, d), a scalar, differentiable by ``z`` and all parameters."""
 
 
+@checked
 class Diffusivity(EdgeWeights):
     r"""The weights :math:`a(z_i, z_j)` of eq. (7): scores on the edges, normalised, averaged over heads.
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import Count, checked
 from beltrami.diffusivity.base import Diffusivity, Paired, Projection, Start, xavier
 from beltrami.geometry import Euclidean, Metric
 from beltrami.graph import Edges, Normaliser, PairScore, edge_dot, exponential, spread, squared_distance
 from beltrami.joint import Joint
 
 
+@checked
 class ExpKernel(Paired):
     r"""Exponential kernel with separate scales and lengths for positions and features, eq. (17).
 
@@ -23,7 +25,7 @@ class ExpKernel(Paired):
     """
 
     def __init__(
-        self, joint: Joint, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
+        self, joint: Joint, width: Count, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
     ) -> None:
         super().__init__(normalise)
         self.joint = joint
@@ -56,6 +58,7 @@ class ExpKernel(Paired):
         return {name: project(coordinates[name]) for name, project in self.project.items()}
 
 
+@checked
 class Gaussian(Paired):
     r"""Gaussian of the joint distance, the graph's version of the bilateral kernel, eq. (6).
 
@@ -72,13 +75,13 @@ class Gaussian(Paired):
         joint: Joint,
         *,
         metric: Metric | None = None,
-        heads: int = 1,
+        heads: Count = 1,
         length: float = 1.0,
         normalise: Normaliser | None = None,
     ) -> None:
         super().__init__(normalise)
-        if heads < 1 or not length > 0:
-            raise ValueError(f"Gaussian needs `heads` at least 1 and a positive `length`; got {heads} and {length}.")
+        if not 0 < length < float("inf"):
+            raise ValueError(f"Gaussian needs a positive, finite `length`; got {length}.")
         self.joint, self.heads, self.length = joint, heads, length
         self.metric = Euclidean() if metric is None else metric
         lengths = torch.tensor(float(length)).log() + torch.arange(heads) * torch.log(torch.tensor(2.0))
@@ -108,6 +111,7 @@ class Gaussian(Paired):
         return squared_distance(scaled, scaled)
 
 
+@checked
 class Mixture(Diffusivity):
     r"""A mixture of Gaussians of the sender's position relative to the receiver: the weights of MoNet.
 
@@ -118,12 +122,10 @@ class Mixture(Diffusivity):
     not decrease with the distance.
     """
 
-    def __init__(self, joint: Joint, *, kernels: int, normalise: Normaliser | None = None) -> None:
+    def __init__(self, joint: Joint, *, kernels: Count, normalise: Normaliser | None = None) -> None:
         super().__init__(normalise)
         if joint.pos == 0:
             raise ValueError("Mixture needs positions, and `joint` has none: use `RandomWalk`.")
-        if kernels < 1:
-            raise ValueError(f"Mixture needs `kernels` at least 1; got {kernels}.")
         self.joint, self.kernels = joint, kernels
         self.mu = nn.Parameter(nn.init.xavier_uniform_(torch.empty(kernels, joint.pos)))
         self.log_sigma = nn.Parameter(torch.zeros(kernels, joint.pos))

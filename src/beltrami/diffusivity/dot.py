@@ -7,10 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from beltrami.arguments import Count, Finite, checked
 from beltrami.diffusivity.base import Paired, Projection, Start, check_heads, xavier
 from beltrami.graph import Edges, Leaky, Normaliser, PairScore, edge_dot, spread
 
 
+@checked
 class ScaledDot(Paired):
     r"""Scaled dot product, eq. (13).
 
@@ -23,8 +25,8 @@ class ScaledDot(Paired):
 
     def __init__(
         self,
-        channels: int,
-        width: int,
+        channels: Count,
+        width: Count,
         *,
         heads: int = 1,
         d_k: float | None = None,
@@ -32,8 +34,8 @@ class ScaledDot(Paired):
         start: Start = xavier,
     ) -> None:
         super().__init__(normalise)
-        if d_k is not None and not d_k > 0:
-            raise ValueError(f"ScaledDot needs a positive `d_k`; got {d_k}.")
+        if d_k is not None and not 0 < d_k < float("inf"):
+            raise ValueError(f"ScaledDot needs a positive, finite `d_k`; got {d_k}.")
         self.project = Projection(channels, width, heads=heads, start=start)
         self.d_k = width / heads if d_k is None else d_k
 
@@ -46,13 +48,20 @@ class ScaledDot(Paired):
         return PairScore(key / self.d_k, query)
 
 
+@checked
 class _Normalised(Paired):
     """Base of scores that are dot products of normalised projections."""
 
     least_width: ClassVar[int] = 1  # channels that a head needs
 
     def __init__(
-        self, channels: int, width: int, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
+        self,
+        channels: Count,
+        width: Count,
+        *,
+        heads: int = 1,
+        normalise: Normaliser | None = None,
+        start: Start = xavier,
     ) -> None:
         super().__init__(normalise)
         self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
@@ -94,6 +103,7 @@ class Pearson(_Normalised):
         return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
 
 
+@checked
 class ScalarCosine(Paired):
     r"""Cosine similarity times one learned scalar per head: the propagation of AGNN (Thekumparampil et al. 2018).
 
@@ -103,12 +113,10 @@ class ScalarCosine(Paired):
     ``sharpness`` is the initial :math:`\beta` of the first head; it doubles from each head to the next.
     """
 
-    def __init__(self, *, heads: int = 1, sharpness: float = 1.0, normalise: Normaliser | None = None) -> None:
+    def __init__(self, *, heads: Count = 1, sharpness: Finite = 1.0, normalise: Normaliser | None = None) -> None:
         super().__init__(normalise)
-        if heads < 1:
-            raise ValueError(f"ScalarCosine needs `heads` at least 1; got {heads}.")
         self.heads = heads
-        self.sharpness = nn.Parameter(sharpness * 2.0 ** torch.arange(heads))
+        self.sharpness = nn.Parameter(float(sharpness) * 2.0 ** torch.arange(heads))
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         unit = F.normalize(z, dim=-1)[:, None]
@@ -119,6 +127,7 @@ class ScalarCosine(Paired):
         return PairScore(self.sharpness[:, None] * unit, unit.expand(-1, len(self.sharpness), -1))
 
 
+@checked
 class Additive(Paired):
     r"""The score of graph attention networks (GAT).
 
@@ -130,11 +139,11 @@ class Additive(Paired):
 
     def __init__(
         self,
-        channels: int,
-        width: int,
+        channels: Count,
+        width: Count,
         *,
         heads: int = 1,
-        slope: float = 0.2,
+        slope: Finite = 0.2,
         normalise: Normaliser | None = None,
         start: Start = xavier,
     ) -> None:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from beltrami.arguments import Finite, checked
 from beltrami.diffusivity import EdgeWeights
 from beltrami.diffusivity.base import PrintedModule
 from beltrami.graph import Edges
@@ -36,6 +37,7 @@ class FunctionField(BoundField):
         return self.f(t, z)
 
 
+@checked
 class Flow(PrintedModule, ABC):
     """A learnable diffusion equation with its diffusivity."""
 
@@ -48,6 +50,7 @@ class Flow(PrintedModule, ABC):
         """Return the vector field from the state ``z`` (n, d) on ``edges``; ``start`` is z(0), by default ``z``."""
 
 
+@checked
 class Rate(PrintedModule):
     r"""A learned rate of diffusion in (0, 1), :math:`\alpha = \mathrm{sigmoid}(\theta)`, initially ``start``."""
 
@@ -62,10 +65,11 @@ class Rate(PrintedModule):
         return torch.sigmoid(self.logit)
 
 
+@checked
 class Source(PrintedModule):
     r"""A learned source :math:`\beta z(0)`, initially with beta = ``start``; it counteracts oversmoothing."""
 
-    def __init__(self, start: float = 0.0) -> None:
+    def __init__(self, start: Finite = 0.0) -> None:
         super().__init__()
         self.start = start
         self.beta = nn.Parameter(torch.tensor(float(start)))
@@ -74,6 +78,7 @@ class Source(PrintedModule):
         return self.beta * z0
 
 
+@checked
 class Attachment(PrintedModule):
     r"""A learned attachment to the start, :math:`\lambda (z(0) - z)`, :math:`\lambda = \mathrm{softplus}(\theta)`.
 

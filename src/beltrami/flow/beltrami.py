@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import BoundField, Flow, Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
@@ -77,6 +78,7 @@ class BeltramiField(BoundField):
         return self.alpha * dz if self.source is None else torch.addcmul(self.source, self.alpha, dz)
 
 
+@checked
 class BeltramiFlow(Flow):
     r"""The graph Beltrami flow, eqs. (7) and (8): diffusivities at the current state.
 
@@ -105,6 +107,7 @@ class BeltramiFlow(Flow):
         return BeltramiField(self, edges, z if start is None else start)
 
 
+@checked
 class LinearFlow(Flow):
     r"""The Beltrami flow with diffusivities frozen at the start, as in every published setting.
 

@@ -8,9 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.flow.base import BoundField
 
 
+@checked
 @dataclass(frozen=True)
 class Cost(ABC):
     """A density c(t, z) >= 0 per node; ``weight`` times its integral, averaged over nodes, is added to the loss."""
@@ -19,8 +21,8 @@ class Cost(ABC):
     differentiates: ClassVar[bool] = False  # whether the density contains a derivative of the field
 
     def __post_init__(self) -> None:
-        if not self.weight >= 0:
-            raise ValueError(f"{type(self).__name__} needs `weight` at least 0; got {self.weight}.")
+        if not 0 <= self.weight < float("inf"):
+            raise ValueError(f"{type(self).__name__} needs `weight` at least 0 and finite; got {self.weight}.")
 
     def sample(self, z0: Tensor, generator: torch.Generator | None) -> Tensor | None:
         """Return the random direction that stays fixed during one solve; None if the cost needs none."""

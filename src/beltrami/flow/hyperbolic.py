@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import Diffusivity
 from beltrami.flow.base import Flow, FunctionField, Rate, Source, present, rate_and_source
 from beltrami.geometry import PoincareBall
@@ -12,6 +13,7 @@ from beltrami.joint import Joint
 FLAT = 1e-4  # squared arguments below which x / tanh(x) and cosh(x)^2 are computed by Taylor polynomials
 
 
+@checked
 class HyperbolicFlow(Flow):
     r"""The graph Beltrami flow with positions in hyperbolic space: logarithms replace differences.
 

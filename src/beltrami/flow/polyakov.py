@@ -6,6 +6,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import Variational
 from beltrami.flow.base import Attachment, BoundField, Flow, Rate, present
 from beltrami.graph import Edges, collect, laplacian, spread
@@ -55,6 +56,7 @@ class PolyakovField(BoundField, Potential):
         return energy + 0.5 * attachment * (self.mass * (z - start).square()).sum()
 
 
+@checked
 class PolyakovFlow(Flow):
     r"""The gradient flow of an energy: the Beltrami flow with the diffusivity that Theorem 1 derives.
 

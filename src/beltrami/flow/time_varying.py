@@ -9,6 +9,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import EdgeWeights
 from beltrami.flow.base import Flow, FunctionField
 from beltrami.graph import Edges
@@ -27,6 +28,7 @@ class Schedule(ABC):
         """Return the coefficients at ``t``; they are tensors () if the time is a tensor."""
 
 
+@checked
 @dataclass(frozen=True)
 class PerInterval(Schedule):
     """One flow after the other, each for a time ``length`` and the last for ever: the layers of a network.
@@ -46,6 +48,7 @@ class PerInterval(Schedule):
         return [this - following for this, following in pairwise(begun)]
 
 
+@checked
 @dataclass(frozen=True)
 class Bernstein(Schedule):
     r"""Bernstein's polynomials of time, a smooth transition from the first flow to the last.
@@ -68,6 +71,7 @@ class Bernstein(Schedule):
         return [math.comb(last, k) * s**k * (1 - s) ** (last - k) for k in range(self.count)]
 
 
+@checked
 class TimeVarying(Flow):
     r"""A time-dependent flow: flows of the same form with separate parameters, weighted by functions of time.
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import Count, checked
 from beltrami.diffusivity import EdgeWeights, RandomWalk
 from beltrami.flow.base import Flow, FunctionField
 from beltrami.graph import Edges
@@ -21,10 +22,11 @@ class WrappedFlow(Flow):
         return self.flow.diffusivity
 
 
+@checked
 class _MixingFlow(WrappedFlow):
     """A flow with a matrix W, (channels, channels), initially the identity, at which it is the wrapped flow."""
 
-    def __init__(self, flow: Flow, channels: int) -> None:
+    def __init__(self, flow: Flow, channels: Count) -> None:
         super().__init__(flow)
         self.channels, self.weight = channels, nn.Parameter(torch.eye(channels))
 
@@ -58,6 +60,7 @@ class MixedFlow(_MixingFlow):
         return FunctionField(lambda t, z: (z + f(t, z)) @ w - z, (*f.tensors, w))
 
 
+@checked
 class ChebyshevFlow(WrappedFlow):
     r"""Diffusion over several hops at once, by a learned polynomial of the Laplacian L = I - A.
 
@@ -68,7 +71,7 @@ class ChebyshevFlow(WrappedFlow):
     stages with a learned stability polynomial, as every explicit Runge-Kutta method with as many stages has one.
     """
 
-    def __init__(self, flow: Flow, channels: int, *, terms: int) -> None:
+    def __init__(self, flow: Flow, channels: Count, *, terms: Count) -> None:
         super().__init__(flow)
         if terms < 2:
             raise ValueError(f"ChebyshevFlow needs `terms` at least 2, the second being the first hop; got {terms}.")
@@ -94,6 +97,7 @@ class ChebyshevFlow(WrappedFlow):
         return FunctionField(dz_dt, (*f.tensors, weights))
 
 
+@checked
 class FrozenPositions(WrappedFlow):
     r"""A flow of the features alone, whose diffusivity sees the constant positions too.
 
@@ -114,6 +118,7 @@ class FrozenPositions(WrappedFlow):
         return FunctionField(dz_dt, f.tensors)
 
 
+@checked
 class MessageFlow(Flow):
     r"""The general equation of message passing, whose linear case is diffusion.
 
@@ -131,6 +136,7 @@ class MessageFlow(Flow):
         return FunctionField(lambda t, z: self.layer(z, edges.edge_index), tuple(self.layer.parameters()))
 
 
+@checked
 class NodewiseLayer(nn.Module):
     """A layer for :class:`MessageFlow` that applies ``module``, (n, d) -> (n, d), and ignores the edges."""
 

@@ -1,5 +1,6 @@
 """Edges of a graph, sorted by receiver, with the compressed patterns that sparse products read."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -10,7 +11,8 @@ from torch import Tensor
 from torch.func import debug_unwrap
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from beltrami.errors import check_graph
+from beltrami.arguments import checked
+from beltrami.errors import DirectedGraphWarning, check_graph
 from beltrami.graph.row_chunks import RowChunks, chunk_rows
 
 FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)  # odd numbers without a pattern, below 2^63
@@ -80,6 +82,7 @@ class Edges:
     columns: Compressed
 
     @staticmethod
+    @checked
     def build(edge_index: Tensor, *, num_nodes: int, weight: Tensor | None = None) -> "Edges":
         """Sort ``edge_index`` (2, m), rows j and i, by receiver."""
         check_graph(edge_index, num_nodes=num_nodes)
@@ -178,6 +181,24 @@ class Edges:
 
 _CACHE = WeakTensorKeyDictionary()  # tensor -> its version and {(nodes, inference mode): Edges}
 _CACHE_LOCK = Lock()
+_WARNED = WeakTensorKeyDictionary()  # the tensors that were checked for edges without their reverse
+
+
+def warn_if_directed(edge_index: Tensor, edges: Edges) -> None:
+    """Warn, once for each tensor, if some of a user's edges lack their reverse; ``edges`` are those of the tensor."""
+    if edges.structurally_symmetric or edge_index in _WARNED:
+        return
+    _WARNED[edge_index] = True
+    key, reverse = edges.i * edges.num_nodes + edges.j, edges.j * edges.num_nodes + edges.i
+    missing = int((~torch.isin(reverse, key)).sum())
+    if missing:  # else only the numbers of parallel edges differ
+        warnings.warn(
+            f"{missing} of {edges.num_edges} edges of `edge_index` have no reverse edge, and the flow follows their "
+            "directions: if the graph is undirected, pass it through `beltrami.data.undirected` or "
+            "`torch_geometric.utils.to_undirected` first.",
+            DirectedGraphWarning,
+            stacklevel=4,
+        )
 
 
 def check_undirected(edges: Edges, *, needed_by: str) -> None:

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph.edges import Edges
 from beltrami.graph.ops.products import collect, largest, spread
 
@@ -33,6 +34,7 @@ def squareplus_link(score: Tensor) -> Tensor:
     return torch.asinh(score / 2)
 
 
+@checked
 class Normaliser(ABC):
     r"""Positive weights :math:`w_{ij} = \mu_{ij} e^{\mathrm{link}(s_{ij})}` divided by sums of them, (m, h) -> (m, h).
 

@@ -7,6 +7,7 @@ import torch
 from scipy.sparse import coo_array, csr_array
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops.products import aggregate
 
@@ -22,6 +23,7 @@ class SparseMatrix:
     shape: tuple[int, int]
 
     @staticmethod
+    @checked
     def of(matrix: Tensor) -> "SparseMatrix":
         """Convert a dense tensor or any of torch's sparse layouts."""
         coo = matrix.detach().to_sparse_coo().coalesce()

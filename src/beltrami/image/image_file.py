@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.errors import DataError
 from beltrami.image.surface import Surface
 
@@ -54,7 +55,10 @@ def check_format(picture: Picture, path: Path) -> None:
         raise ValueError(f"{path}: JPEG cannot hold {what}, as the input has; name a .png or .tif file.")
 
 
-def read_image(path: Path) -> Picture:
+@checked
+def read_image(path: AnyPath) -> Picture:
+    """Return the picture in a PNG, JPEG or TIFF file."""
+    path = Path(path)
     kind = image_format(path)
     try:
         content = path.read_bytes()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import Positive, checked
 from beltrami.geometry import scale_for_squares
 from beltrami.image.surface import DOWN, FALLING, RIGHT, RISING, Offset, Pullback, Surface, check_image, pixel_pairs
 from beltrami.scheme import ConstantSteps, Euler, Scheme, SymmetricEuler, solve
@@ -70,6 +71,7 @@ def _harmonic_mean(value: Tensor, offset: Offset) -> Tensor:
     return 2 * here * there / (here + there).clamp(min=torch.finfo(value.dtype).tiny)
 
 
+@checked
 @dataclass(frozen=True)
 class ImageFlow(ABC):
     """A flow of images: the vector field f(t, x) with the metric taken at x. ``freeze`` fixes the metric.
@@ -142,6 +144,7 @@ class InverseMetric(ImageFlow):
         return anisotropic(metric.g22 / det, -metric.g12 / det, metric.g11 / det, torch.ones_like(det))
 
 
+@checked
 @dataclass(frozen=True)
 class Stepping(ABC):
     """How the linear flow of a frozen metric is solved; the metric is frozen for a time ``hold``.
@@ -170,16 +173,18 @@ class Explicit(Stepping):
         return Scheme(Euler(), ConstantSteps(1 / max(rate, 1 / self.hold)))
 
 
+@checked
 @dataclass(frozen=True)
 class Implicit(Stepping):
     """One implicit Euler step for each metric: stable and within the extremes for any length; first order."""
 
-    rtol: float = 1e-4  # of the linear solver
+    rtol: Positive = 1e-4  # of the linear solver
 
     def scheme(self, field: PixelDiffusion) -> Scheme:
         return Scheme(SymmetricEuler(field.mass, self.rtol), ConstantSteps(self.hold))
 
 
+@checked
 def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Tensor:
     """Return the image (c, h, w) at ``time``, after equal intervals of at most ``stepping.hold``, each with the metric
     of its start."""
@@ -198,6 +203,7 @@ def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Te
     return x
 
 
+@checked
 def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None) -> Tensor:
     r"""Return the bilateral filter of an image, the Beltrami flow's kernel at short times, eq. (6).
 
@@ -210,7 +216,7 @@ def bilateral(x: Tensor, *, time: float, alpha: float, radius: int | None = None
     pixels, by default four :math:`\sigma`.
     """
     check_image(x)
-    if not (time > 0.0 and alpha >= 0.0):
+    if not (0.0 < time < math.inf and 0.0 <= alpha < math.inf):
         raise ValueError(f"bilateral needs a positive `time` and an `alpha` of at least 0; got {time} and {alpha}.")
     reach = max(x.shape[1:]) - 1  # pixels further apart do not exist
     reach = min(reach, math.ceil(min(4.0 * math.sqrt(2.0 * time), reach)) if radius is None else radius)

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.image.surface import check_image
 
 STEEPNESS = 3.0  # alpha times the noise: slopes as large as the noise are steep, those of a third of it are not
@@ -15,6 +16,7 @@ SIGMA, REACH = 1.5, 5  # the window of SSIM: 11 x 11 pixels
 C1, C2 = 0.01**2, 0.03**2
 
 
+@checked
 def noise_level(x: Tensor) -> float:
     r"""Return the standard deviation of white noise in an image (c, h, w), after Immerkær (1996).
 
@@ -32,6 +34,7 @@ def noise_level(x: Tensor) -> float:
     return float(torch.median(masked.abs())) / (MASK_NORM * NORMAL_MEDIAN)
 
 
+@checked
 def matched_alpha(x: Tensor) -> float:
     r"""Return an alpha at which edges stand out from the noise, :math:`3 / (\hat\sigma \sqrt{c})` for c channels.
 
@@ -41,6 +44,7 @@ def matched_alpha(x: Tensor) -> float:
     return STEEPNESS / (max(noise_level(x), LEAST_NOISE) * math.sqrt(x.shape[0]))
 
 
+@checked
 def psnr(x: Tensor, clean: Tensor) -> float:
     r"""Return the peak signal-to-noise ratio in decibels, :math:`-10 \log_{10} \mathrm{mean} (x - x^*)^2`, of images
     (c, h, w) with values in [0, 1]; infinite if they are equal."""
@@ -49,6 +53,7 @@ def psnr(x: Tensor, clean: Tensor) -> float:
     return -10.0 * math.log10(error) if error > 0.0 else math.inf
 
 
+@checked
 def ssim(x: Tensor, clean: Tensor) -> float:
     r"""Return the structural similarity of Wang, Bovik, Sheikh and Simoncelli (2004), for values in [0, 1].
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.geometry import scale_for_squares
 from beltrami.graph import Edges
 from beltrami.joint import Joint
@@ -61,6 +62,7 @@ class Pullback(NamedTuple):
         return self.det.rsqrt()
 
 
+@checked
 @dataclass(frozen=True)
 class Surface:
     r"""The image as the surface :math:`z(u) = (u, \alpha x(u))`, with the metric of eq. (2).

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import Share, checked
 from beltrami.flow import Cost
 from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Decoder, Dropout, Encoder
 from beltrami.model.evolution import Evolution
 
 
+@checked
 class BLEND(Classifier):
     r"""Beltrami neural diffusion: an encoder, a flow, and a decoder.
 
@@ -30,7 +32,7 @@ class BLEND(Classifier):
         *,
         phi: Encoder | None = None,
         batch_norm: bool = False,
-        node_dropout: float = 0.0,
+        node_dropout: Share = 0.0,
     ) -> None:
         super().__init__()
         self.psi, self.phi, self.evolution, self.xi = psi, phi, evolution, xi

@@ -10,13 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.graph.edges import warn_if_directed
 from beltrami.model.coder import Matrix
 from beltrami.scheme import Stats
 
 
+@checked
 @dataclass(frozen=True)
 class Inputs:
     """The checked inputs of a model: features (n, f) and positions (n, p), dense or sparse, and the graph."""
@@ -121,11 +124,18 @@ class Classifier(nn.Module, ABC):
         """Whether the graph depends on the model's state, so that stacked models cannot share it."""
         return False
 
+    @checked
     def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
-        """Check and convert the inputs; do it once before a loop over :meth:`run`."""
-        x = _checked_matrix(x, "x", columns=self.features)
+        """Check and convert the inputs, features and positions to the model's type; do it once before a loop over
+        :meth:`run`. A :class:`DirectedGraphWarning` tells of edges in one direction only, once for each tensor."""
+        like = next((weight for weight in self.parameters() if weight.is_floating_point()), None)
+        x = _checked_matrix(x, "x", like, columns=self.features)
         n = x.shape[0]
-        edges = edge_index if isinstance(edge_index, Edges) else Edges.cached(edge_index, num_nodes=n)
+        if isinstance(edge_index, Edges):
+            edges = edge_index
+        else:
+            edges = Edges.cached(edge_index, num_nodes=n)
+            warn_if_directed(edge_index, edges)
         if edges.num_nodes != n:
             raise ValueError(f"`x` has {n} rows where the graph has {edges.num_nodes} nodes.")
         if pos is None and self.positions:
@@ -133,7 +143,7 @@ class Classifier(nn.Module, ABC):
         if pos is not None and not self.positions:
             raise ValueError("this model takes no positions: leave `pos` out, or build it with positions.")
         if pos is not None:
-            pos = _checked_matrix(pos, "pos", rows=n, columns=self.positions)
+            pos = _checked_matrix(pos, "pos", like, rows=n, columns=self.positions)
         return replace(self.arrange(Inputs(x, edges, pos)), given=edges)
 
     def arrange(self, inputs: Inputs) -> Inputs:
@@ -153,8 +163,14 @@ class Classifier(nn.Module, ABC):
         return 0.0
 
 
-def _checked_matrix(x: Matrix, name: str, *, columns: int, rows: int | None = None) -> Matrix:
-    """Return an input of a model after checking shape and values; sparse tensors become ``SparseMatrix``."""
+def _checked_matrix(x: Matrix, name: str, like: Tensor | None, *, columns: int, rows: int | None = None) -> Matrix:
+    """Return an input of a model in the type of its weights ``like``, after checking device, shape and values; sparse
+    tensors become ``SparseMatrix``."""
+    values = x.values if isinstance(x, SparseMatrix) else x
+    if like is not None and values.device != like.device:
+        raise ValueError(f"`{name}` is on {values.device} and the model on {like.device}: move one with `.to(...)`.")
+    if like is not None and values.dtype != like.dtype and values.dtype.is_floating_point:
+        x = x.with_values(values.to(like.dtype)) if isinstance(x, SparseMatrix) else x.to(like.dtype)
     if isinstance(x, SparseMatrix):
         expected = (x.shape[0] if rows is None else rows, columns)
         if x.shape != expected:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import Count, checked
 from beltrami.graph import SparseMatrix
 from beltrami.graph.ops.dispatch import has_kernel
 
@@ -15,6 +16,7 @@ Matrix: TypeAlias = Tensor | SparseMatrix
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B - 2**32  # multipliers of a low-bias 32-bit hash, as signed integers
 
 
+@checked
 class Encoder(nn.Module):
     """phi or psi: dropout, then a linear map, or two with a ``hidden`` layer with ReLU, of this width.
 
@@ -23,11 +25,15 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, channels: int, out_channels: int, *, dropout: float = 0.0, hidden: int | None = None, bias: bool = True
+        self,
+        channels: Count,
+        out_channels: Count,
+        *,
+        dropout: float = 0.0,
+        hidden: Count | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        if hidden is not None and hidden < 1:
-            raise ValueError(f"Encoder needs a `hidden` width of at least 1, or None for no layer; got {hidden}.")
         self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, out_channels if hidden is None else hidden, bias=bias)
         self.second = None
@@ -43,10 +49,11 @@ class Encoder(nn.Module):
         return out if self.second is None else self.second(out)
 
 
+@checked
 class Decoder(nn.Module):
     """xi: ReLU, dropout in training, then a linear map to class scores; (..., n, channels) -> (..., n, num_classes)."""
 
-    def __init__(self, channels: int, num_classes: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, channels: Count, num_classes: Count, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.linear = nn.Linear(channels, num_classes)
@@ -56,6 +63,7 @@ class Decoder(nn.Module):
         return logits
 
 
+@checked
 class Dropout(nn.Module):
     """Set entries, or whole rows if ``rows``, to zero with probability ``p`` in training, and scale up the others.
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
+from beltrami.errors import check_matrix
 from beltrami.flow import Cost, Costed, Flow
 from beltrami.graph import Edges
 from beltrami.scheme import Stats, TimeStepping, solve
@@ -32,6 +34,7 @@ class Trajectory:
         return self.ys[-1]
 
 
+@checked
 class Evolution(nn.Module):
     r"""Evolve joint coordinates, :math:`z(T) = z(0) + \int_0^T f(z(t)) dt`.
 
@@ -68,7 +71,9 @@ class Evolution(nn.Module):
         costs = [f"costs={self.costs!r}"] if self.costs else []
         return "\n".join([f"stencil={self.stencil!r}", f"scheme={self.scheme!r}", times, *costs])
 
+    @checked
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
+        check_matrix(z, name="z", rows=edges.num_nodes)
         return self.evolve(z, edges).z
 
     def evolve(self, z: Tensor, edges: Edges) -> Trajectory:

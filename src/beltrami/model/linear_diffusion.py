@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from beltrami.arguments import Count, Share, checked
 from beltrami.diffusivity import RandomWalk
 from beltrami.flow import LinearFlow
 from beltrami.graph import Normaliser
@@ -23,6 +24,7 @@ BLOCK_BYTES = 2**30  # for the vectors of the solve of a block
 VECTORS = 40  # of a solve to t = 32, about; each has the size of its block
 
 
+@checked
 class LinearDiffusion(Classifier):
     r"""A linear model of diffused features.
 
@@ -48,11 +50,11 @@ class LinearDiffusion(Classifier):
 
     def __init__(
         self,
-        features: int,
-        num_classes: int,
+        features: Count,
+        num_classes: Count,
         *,
         time: float,
-        input_dropout: float = 0.0,
+        input_dropout: Share = 0.0,
         scheme: TimeStepping = ACCURATE,
     ) -> None:
         super().__init__()

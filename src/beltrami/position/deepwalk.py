@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges, collect
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops import dispatch
@@ -21,6 +22,7 @@ NOISE_NODES = 32  # noise nodes shared by all places of a walk
 EPSILON = 1e-10  # added to Adagrad's sums of squares, so that rows without gradient do not move
 
 
+@checked
 @dataclass(frozen=True)
 class DeepWalk(Encoding):
     r"""Positions whose inner products predict which nodes meet on random walks: skip-gram with negative sampling.
@@ -55,6 +57,7 @@ class DeepWalk(Encoding):
         if not 2 <= self.context <= shortest:
             raise ValueError(f"DeepWalk needs `context` from 2 to the walk length, {shortest}; got {self.context}.")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         local = generator_on(edges.device, generator, needed_by="DeepWalk")
         length = self._choose_length(edges, local) if self.tuned else self.walk_length

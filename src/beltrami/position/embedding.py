@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.geometry import Metric, PoincareBall
 from beltrami.graph import Edges, aggregate, collect
 from beltrami.position.base import Encoding, Progress, check_counts, check_positive, generator_on, reporter
@@ -16,6 +17,7 @@ LONGEST = 1.0  # longest step in the metric; the gradient of a hub is the sum ov
 BURN_IN_FACTOR = 0.1  # of the learning rate during `burn_in`
 
 
+@checked
 @dataclass(frozen=True)
 class Hyperbolic(Encoding):
     r"""Points :math:`u_i` of the Poincaré ball, trained to make each neighbour likely among sampled non-neighbours.
@@ -50,6 +52,7 @@ class Hyperbolic(Encoding):
         if not 0 <= self.burn_in <= self.epochs:
             raise ValueError(f"Hyperbolic needs `burn_in` from 0 to `epochs`, {self.epochs}; got {self.burn_in}.")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         """Return the points of a graph, ignoring self-loops."""
         edges, generator = _without_loops(edges), generator_on(edges.device, generator, needed_by="Hyperbolic")

@@ -9,6 +9,7 @@ import torch
 from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
 from beltrami.graph.pagerank.kernel import (
@@ -27,6 +28,7 @@ SEED = 0  # of the eigensolver's start vector; the eigenvectors do not depend on
 LARGE = 32_768  # number of nodes above which the push algorithm is much faster than solving for every column
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class PPR(Encoding):
     r"""Personalised PageRank, eq. (12): :math:`U = \rho (I - (1 - \rho) S)^{-1}`, the largest entries of each row.
@@ -49,6 +51,7 @@ class PPR(Encoding):
         if self.top is not None:
             check_counts(self, "top")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="PPR")
         if self.top is not None and edges.num_nodes > LARGE:
@@ -57,6 +60,7 @@ class PPR(Encoding):
         return _kernel_rows(self, edges, partial(personalised_pagerank, restart=self.restart))
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Heat(Encoding):
     r"""Heat kernel: :math:`U = e^{-t (I - S)}`, the largest entries of each row.
@@ -76,11 +80,13 @@ class Heat(Encoding):
         if self.top is not None:
             check_counts(self, "top")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="Heat")
         return _kernel_rows(self, edges, partial(heat_kernel, time=self.time))
 
 
+@checked
 @dataclass(frozen=True)
 class LaplacianEigenvectors(Encoding):
     r"""The eigenvectors of :math:`L = I - D^{-1/2} A D^{-1/2}` of the ``channels`` smallest non-zero eigenvalues.
@@ -95,6 +101,7 @@ class LaplacianEigenvectors(Encoding):
     def __post_init__(self) -> None:
         check_counts(self, "channels")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         check_undirected(edges, needed_by="LaplacianEigenvectors")
         n, wanted = edges.num_nodes, self.channels + 1

@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges, aggregate, collect
 from beltrami.position.base import Encoding, Progress, check_counts, generator_on, reporter
 
@@ -12,6 +13,7 @@ MAX_STEPS = 2_000  # of a walk whose return probability is wanted
 BLOCK = 512  # columns of the transition matrix's powers computed at once
 
 
+@checked
 @dataclass(frozen=True)
 class ReturnProbabilities(Encoding):
     r"""The probabilities that a random walk is back at its start after 1, ..., ``steps`` steps.
@@ -32,6 +34,7 @@ class ReturnProbabilities(Encoding):
         if self.steps > MAX_STEPS:
             raise ValueError(f"ReturnProbabilities takes at most {MAX_STEPS} steps, one a channel; got {self.steps}.")
 
+    @checked
     def __call__(self, edges: Edges, generator: torch.Generator | None = None) -> Tensor:
         w = torch.ones(edges.num_edges, device=edges.device) if edges.weight is None else edges.weight
         total = collect(w[:, None], edges, senders=True)

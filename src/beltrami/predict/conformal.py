@@ -18,6 +18,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from beltrami.arguments import Count, Natural, checked
 from beltrami.graph import Edges, aggregate, collect
 from beltrami.predict.probability import check_targets
 
@@ -45,6 +46,7 @@ class Guarantee:
         )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Conformal:
     r"""Sorted scores of calibration nodes, from which sets or intervals of any coverage follow. Fit with :meth:`fit`.
@@ -170,7 +172,8 @@ def quantile_rank(n: int, coverage: float) -> int:
     return k
 
 
-def coverage_interval(n: int, coverage: float, *, level: float = 0.95) -> tuple[float, float]:
+@checked
+def coverage_interval(n: Natural, coverage: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return the central interval of Beta(k, n + 1 - k), the distribution of the true coverage over the choices of n
     calibration nodes: it holds the true coverage with probability ``level``."""
     from scipy.stats import beta
@@ -180,15 +183,14 @@ def coverage_interval(n: int, coverage: float, *, level: float = 0.95) -> tuple[
     return float(beta.ppf(low, k, n + 1 - k)), float(beta.ppf(high, k, n + 1 - k))
 
 
-def empirical_coverage_interval(n: int, m: int, coverage: float, *, level: float = 0.95) -> tuple[float, float]:
+@checked
+def empirical_coverage_interval(n: Natural, m: Count, coverage: float, *, level: float = 0.95) -> tuple[float, float]:
     """Return the central interval of the share of m test nodes whose sets hold the truth, with n calibration nodes.
 
     The number of these nodes is beta-binomial: binomial, with the coverage drawn from Beta(k, n + 1 - k).
     """
     from scipy.stats import betabinom
 
-    if m < 1:
-        raise ValueError(f"`m` must be at least 1 test node; got {m}.")
     k = quantile_rank(n, coverage)
     # Summed here, because SciPy's quantiles of this distribution take minutes for a million test nodes.
     total = betabinom.pmf(numpy.arange(m + 1), m, k, n + 1 - k).cumsum()

@@ -27,6 +27,7 @@ import numpy
 import torch
 from torch import Tensor
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.data.file import atomic_file
 from beltrami.graph import Edges
 from beltrami.graph.statistics import component_of
@@ -64,11 +65,13 @@ class Predictions(ABC):
     def facts(self) -> dict[str, Any]:
         """Return what the file beside the table says of this kind of predictions."""
 
-    def write(self, path: Path) -> None:
+    @checked
+    def write(self, path: AnyPath) -> None:
         """Write the table to a .csv, .tsv or .parquet file, and beside it what is known of it to a .json file.
 
         The JSON file has the same stem. A failure while writing leaves both files as they were.
         """
+        path = Path(path)
         check_table_path(path)
         with atomic_file(path.with_suffix(".json")) as facts:
             facts.write(self.to_json().encode())
@@ -163,8 +166,12 @@ class NumberPredictions(Predictions):
         return {"task": "regression"}
 
 
+@checked
 def label_reaches(edges: Edges, labelled: Tensor) -> Tensor:
     """Return whether the connected component of each node has a labelled node, from and to a mask (n,)."""
+    if labelled.dtype != torch.bool or labelled.shape != (edges.num_nodes,) or labelled.layout != torch.strided:
+        found = f"{labelled.dtype} of shape {tuple(labelled.shape)}"
+        raise ValueError(f"`labelled` must be a boolean mask ({edges.num_nodes},); got {found}.")
     component = component_of(edges)
     return torch.isin(component, component[labelled])
 

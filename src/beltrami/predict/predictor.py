@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.config.parser import read_config
 from beltrami.config.spec import SCHEMA
 from beltrami.data.dataset import Split
@@ -124,8 +125,10 @@ class Predictor:
             raise ValueError(f"the graph has no node {node!r}: its first ids are {', '.join(self.graph.ids[:3])}.")
         return self.ensemble.explain(self.graph, list(self.graph.ids).index(node), exclusive=self.exclusive)
 
-    def save(self, folder: Path) -> None:
+    @checked
+    def save(self, folder: AnyPath) -> None:
         """Write the predictor into a folder; ``predictor.json``, with the digests of the others, comes last."""
+        folder = Path(folder)
         begin_to_save(folder)
         write_atomically(folder / "config.json", self.ensemble.config.to_json().encode())
         for k, model in enumerate(self.ensemble.models):
@@ -140,8 +143,10 @@ class Predictor:
         write_atomically(folder / "predictor.json", json.dumps(facts, indent=2).encode())
 
     @staticmethod
-    def load(folder: Path) -> "Predictor":
+    @checked
+    def load(folder: AnyPath) -> "Predictor":
         """Return the predictor in a folder."""
+        folder = Path(folder)
         path = folder / "predictor.json"
         if not path.exists():
             raise DataError(f"{folder} holds no predictor.json: name the folder of a finished `beltrami train`.")

@@ -10,10 +10,13 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
+from beltrami.arguments import checked
+
 TEMPERATURES = (0.05, 20.0)
 """The smallest and the largest temperature that :func:`fit_temperature` returns."""
 
 
+@checked
 def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -> float:
     r"""Return the temperature T within ``TEMPERATURES`` that minimises the negative log-likelihood of the labels.
 
@@ -59,6 +62,7 @@ def fit_temperature(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -
     return 1 / float(brentq(slope, low, high, xtol=1e-12))
 
 
+@checked
 def match_confidence(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) -> float:
     r"""Return the temperature T within ``TEMPERATURES`` at which the mean confidence is the accuracy.
 
@@ -84,6 +88,7 @@ def match_confidence(logits: Tensor, y: Tensor, *, unknown_labels: float = 0.0) 
     return math.exp(float(brentq(surplus, low, high, xtol=1e-10)))
 
 
+@checked
 def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 15) -> float:
     r"""Return the expected calibration error of the most likely class, over ``bins`` of equal width.
 
@@ -95,6 +100,7 @@ def expected_calibration_error(probabilities: Tensor, y: Tensor, *, bins: int = 
     return float(bin_surplus(probabilities, y, bins=bins).abs().sum() / y.numel())
 
 
+@checked
 def bin_surplus(probabilities: Tensor, y: Tensor, *, bins: int = 15) -> Tensor:
     """Return for each bin of :func:`expected_calibration_error` the number of right predictions less the sum of the
     confidences, (bins,); sums over several splits give the error of all of them together."""
@@ -110,6 +116,7 @@ def bin_surplus(probabilities: Tensor, y: Tensor, *, bins: int = 15) -> Tensor:
     return surplus.new_zeros(bins).index_add(0, torch.bucketize(confidence, upper), surplus)
 
 
+@checked
 def negative_log_likelihood(probabilities: Tensor, y: Tensor) -> float:
     """Return the mean over nodes of minus the logarithm of the class's probability; with ``y`` (n, labels), the mean
     over nodes and labels. A probability of 0 counts as the smallest positive number of its type."""
@@ -119,6 +126,7 @@ def negative_log_likelihood(probabilities: Tensor, y: Tensor) -> float:
     return -float(of_target.clamp(min=torch.finfo(p.dtype).tiny).double().log().mean())
 
 
+@checked
 def brier(probabilities: Tensor, y: Tensor) -> float:
     r"""Return the Brier score, the mean over nodes of :math:`\sum_c (p_c - [y = c])^2`, from 0 to 2; with ``y``
     (n, labels), the mean over nodes and labels of :math:`(p - y)^2`, from 0 to 1."""
@@ -132,13 +140,15 @@ def brier(probabilities: Tensor, y: Tensor) -> float:
 
 def check_targets(values: Tensor, y: Tensor, *, name: str) -> None:
     """Refuse values (n, classes) and targets that do not belong together."""
-    if values.dim() != 2 or not len(values) or not values.is_floating_point():
+    if values.dim() != 2 or not len(values) or not values.is_floating_point() or values.layout != torch.strided:
         raise ValueError(
             f"`{name}` must be floating point of shape (nodes, classes), with at least one node; "
             f"got {values.dtype} of shape {tuple(values.shape)}."
         )
     if not bool(torch.isfinite(values).all()):
         raise ValueError(f"`{name}` must be finite; it holds NaN or infinity.")
+    if y.is_complex() or y.layout != torch.strided:
+        raise ValueError(f"`y` must be dense classes or labels; got {y.dtype}, {y.layout}.")
     if y.shape not in ((len(values),), values.shape):
         raise ValueError(f"`y` must have shape {(len(values),)} or {tuple(values.shape)}; got {tuple(y.shape)}.")
     if y.dim() == 1 and (y.dtype != torch.int64 or int(y.min()) < 0 or int(y.max()) >= values.shape[1]):

@@ -4,6 +4,7 @@ The problem is y'(t) = f(t, y), y(t0) = y0, for one tensor ``y`` of any shape. T
 ``DeviceLoop``, which chooses steps on the device: there it is a tensor of shape ().
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -216,10 +217,11 @@ def check_step_count(steps: int, max_steps: int, t0: float, t1: float) -> None:
 
 
 def check_tolerances(who: object, rtol: float, atol: float) -> None:
-    """Raise unless both tolerances are at least zero and one is positive."""
-    if rtol < 0.0 or atol < 0.0 or not rtol + atol > 0.0:
+    """Raise unless both tolerances are at least zero, finite, and one is positive."""
+    if rtol < 0.0 or atol < 0.0 or not 0.0 < rtol + atol < math.inf:
         raise ValueError(
-            f"{type(who).__name__} needs non-negative `rtol` and `atol`, not both zero; got rtol={rtol}, atol={atol}."
+            f"{type(who).__name__} needs non-negative, finite `rtol` and `atol`, not both zero; "
+            f"got rtol={rtol}, atol={atol}."
         )
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
+from beltrami.arguments import Finite, checked
 from beltrami.scheme.base import Controller, Decision, Solver, Step, Time, VectorField, check_tolerances
 from beltrami.scheme.interpolant import add_scaled
 
@@ -18,6 +19,7 @@ MOST = 2.0**62  # larger counts of steps are this one
 SMALLEST_ERROR = 1e-10  # smaller errors count as this one, so that their inverse powers stay finite
 
 
+@checked
 @dataclass(frozen=True)
 class ConstantSteps(Controller):
     """ceil((t1 - t0) / dt) steps of equal length, none longer than ``dt``."""
@@ -40,6 +42,7 @@ class ConstantSteps(Controller):
         return Decision(True, dt)
 
 
+@checked
 @dataclass(frozen=True)
 class PID(Controller):
     r"""Steps whose estimated error just meets the tolerances.
@@ -55,15 +58,15 @@ class PID(Controller):
 
     rtol: float
     atol: float
-    pcoeff: float = 0.0
-    icoeff: float = 1.0
-    dcoeff: float = 0.0
+    pcoeff: Finite = 0.0
+    icoeff: Finite = 1.0
+    dcoeff: Finite = 0.0
     first: Time | None = None
     adaptive = True
 
     def __post_init__(self) -> None:
         check_tolerances(self, self.rtol, self.atol)
-        if not (self.first is None or isinstance(self.first, Tensor) or self.first > 0.0):
+        if not (self.first is None or isinstance(self.first, Tensor) or 0.0 < self.first < math.inf):
             raise ValueError(f"PID needs a positive `first` step, or None to estimate it; got {self.first}.")
 
     def first_step(self, f: VectorField, t0: float, t1: float, y0: Tensor, solver: Solver) -> float:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
+from beltrami.arguments import checked
 from beltrami.scheme.adjoint import Continuous, Direct
 from beltrami.scheme.base import Controller, Decision, Solution, Solver, Stats, Step, Time, TimeStepping, VectorField
 from beltrami.scheme.time_stepping import Scheme
@@ -17,6 +18,7 @@ BACKTRACKING = 0.5  # ratio of the next step to one that increased the energy
 ROUND_OFF = 8.0  # a relative change of the state by so many machine epsilons counts as none
 
 
+@checked
 @dataclass(frozen=True)
 class EnergyController(Controller):
     r"""``controller`` with backtracking: it also rejects steps that increase the energy.
@@ -66,6 +68,7 @@ class EnergyController(Controller):
         return tuple(debug_unwrap(self.energy(y)).flatten().tolist())
 
 
+@checked
 @dataclass(frozen=True)
 class EnergyDecreasing(TimeStepping):
     """A scheme whose steps, proposed by ``scheme``, never increase the energy of a ``Potential``.

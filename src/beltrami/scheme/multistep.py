@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.scheme.base import Solver, State, Step, VectorField
 from beltrami.scheme.interpolant import hermite_interpolant
 from beltrami.scheme.runge_kutta import RK4, combine
@@ -55,6 +56,7 @@ class Multistep(Solver):
         return Step(y1, None, slopes[: depth - 1], path)
 
 
+@checked
 @dataclass(frozen=True)
 class AdamsBashforth(Multistep):
     """The predictor alone, ``order`` 1 to 5, between steps at most 4: one evaluation a step; stable for short steps."""
@@ -63,6 +65,7 @@ class AdamsBashforth(Multistep):
     corrector = False
 
 
+@checked
 @dataclass(frozen=True)
 class AdamsMoulton(Multistep):
     """Predictor of one order less, then corrector of ``order`` 2 to 5, between steps at most 4: two evaluations a step;

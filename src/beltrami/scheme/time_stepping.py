@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.scheme.adjoint.continuous import Continuous
 from beltrami.scheme.adjoint.discrete import Direct
 from beltrami.scheme.base import (
@@ -26,6 +27,7 @@ from beltrami.scheme.base import (
 _ADVICE = "use ConstantSteps, or a solver such as Dopri5, Bosh3 or Heun."
 
 
+@checked
 @dataclass(frozen=True)
 class Scheme(TimeStepping):
     """The discretisation of time, such as ``Scheme(Dopri5(), PID(rtol=1e-4, atol=1e-6))``: the solver makes the steps,
@@ -65,6 +67,7 @@ class Scheme(TimeStepping):
         return replace(self, controller=self.controller.resume(stats.last_dt))
 
 
+@checked
 def solve(
     f: VectorField, y0: Tensor, ts: Sequence[float], scheme: TimeStepping, params: Sequence[Tensor] = ()
 ) -> Solution:

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import Node, get_gradient_edge
 
+from beltrami.arguments import NotNegative, Positive, checked
 from beltrami.errors import SolverError
 from beltrami.scheme.adjoint import Continuous, Direct
 from beltrami.scheme.base import (
@@ -22,8 +24,13 @@ from beltrami.scheme.base import (
 from beltrami.scheme.controller import ConstantSteps
 
 MAX_STEPS, MAX_EVALUATIONS = 10_000, 70_000  # of a solve
+Method = Literal[
+    "dopri8", "dopri5", "bosh3", "fehlberg2", "adaptive_heun", "euler", "midpoint", "heun2", "heun3", "rk4",
+    "explicit_adams", "implicit_adams", "fixed_adams", "scipy_solver",
+]  # fmt: skip
 
 
+@checked
 @dataclass(frozen=True)
 class TorchDiffEq(TimeStepping):
     """A solver of torchdiffeq in place of a ``Scheme``; needs ``pip install beltrami[torchdiffeq]``.
@@ -34,10 +41,10 @@ class TorchDiffEq(TimeStepping):
     the field ``MAX_EVALUATIONS`` times.
     """
 
-    method: str
-    rtol: float
-    atol: float
-    step_size: float | None = None
+    method: Method
+    rtol: NotNegative
+    atol: NotNegative
+    step_size: Positive | None = None
     adjoint: Adjoint = Direct()  # noqa: RUF009 - frozen and empty, so it may be shared
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges
 
 
@@ -37,6 +38,7 @@ class Fixed(Stencil):
     def rewire(self, edges: Edges) -> Edges:
         """Return the graph to diffuse on, from the input graph."""
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         cache = _REWIRED.setdefault(edges, {})
         if self not in cache:
@@ -56,6 +58,7 @@ class Keep(Fixed):
         return edges
 
 
+@checked
 @dataclass(frozen=True)
 class Loops(Fixed):
     """The input graph with a self-loop on every node.
@@ -67,8 +70,8 @@ class Loops(Fixed):
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.weight > 0:
-            raise ValueError(f"Loops needs a positive `weight`; got {self.weight}. For no loops, use `Keep()`.")
+        if not 0 < self.weight < float("inf"):
+            raise ValueError(f"Loops needs a positive, finite `weight`; got {self.weight}. For no loops, use `Keep()`.")
 
     def rewire(self, edges: Edges) -> Edges:
         return edges.with_loops(self.weight)
@@ -114,6 +117,7 @@ class Unweighted(Fixed):
         return edges if edges.weight is None else Edges.build(edges.edge_index, num_nodes=edges.num_nodes)
 
 
+@checked
 class Chain(Stencil):
     """Stencils applied one after the other: ``Chain(KNN(8, on=joint.u), Loops(1.0))``."""
 
@@ -127,6 +131,7 @@ class Chain(Stencil):
     def synchronises(self) -> bool:
         return any(stencil.synchronises for stencil in self.stencils)
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         for stencil in self.stencils:
             edges = stencil(z, edges)

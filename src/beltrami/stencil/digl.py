@@ -12,6 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.graph import Edges
 from beltrami.graph.edges import check_undirected
 from beltrami.graph.pagerank.kernel import check_restart, personalised_pagerank, top_entries
@@ -21,6 +22,7 @@ from beltrami.stencil.base import Fixed
 SMALL = 4096  # largest number of nodes for which every column is solved exactly, within seconds
 
 
+@checked
 @dataclass(frozen=True)
 class TopK(Fixed):
     r"""The ``k`` largest entries of K in each row: edges j -> i with weight :math:`K_{ij}`.
@@ -49,6 +51,7 @@ class TopK(Fixed):
         return _as_edges(top_entries(looped, partial(personalised_pagerank, restart=rho), top=self.k).t())
 
 
+@checked
 @dataclass(frozen=True)
 class Threshold(Fixed):
     r"""The entries of K that are at least ``least``: edges j -> i with weight :math:`K_{ij}`, in both directions.

@@ -7,6 +7,7 @@ from importlib import import_module
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.geometry import Euclidean, Metric
 from beltrami.graph import Edges
@@ -18,6 +19,7 @@ EXTRA = 8  # candidates considered beyond k
 FAISS_LINKS, FAISS_SEARCH = 32, 128  # HNSW's links of a node, and candidates held during a search
 
 
+@checked
 @dataclass(frozen=True)
 class KNN(Stencil):
     r"""The ``k`` nearest nodes of every node: edges j -> i for the k smallest :math:`d(z_i, z_j)`, :math:`j \ne i`.
@@ -43,6 +45,7 @@ class KNN(Stencil):
         if self.approximate and not isinstance(self.metric, Euclidean):
             raise ValueError(f"KNN can be approximate in Euclidean space only; got {self.metric}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         (p, metric, _), n = _points(self, z, edges), edges.num_nodes
@@ -67,6 +70,7 @@ class KNN(Stencil):
         return rows[row[kept]], j[kept]
 
 
+@checked
 @dataclass(frozen=True)
 class Radius(Stencil):
     r"""All nodes within ``r`` of every node: edges j -> i where :math:`d(z_i, z_j) \le r`, :math:`j \ne i`.
@@ -84,6 +88,7 @@ class Radius(Stencil):
         if not 0 < self.r < float("inf"):
             raise ValueError(f"Radius needs a positive, finite `r`; got {self.r}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         p, metric, factor = _points(self, z, edges)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.graph import Edges
 from beltrami.stencil.base import Stencil
@@ -16,6 +17,7 @@ LARGEST_SCORE = 2.5  # standard deviations at which `FeatureSimilarity` clips it
 CHUNK = 2**24  # numbers gathered at a time: 64 MiB in single precision
 
 
+@checked
 @dataclass(frozen=True)
 class FeatureSimilarity(Stencil):
     r"""The same edges, weighted by the cosine similarity of the features of their ends, relative to all edges.
@@ -34,6 +36,7 @@ class FeatureSimilarity(Stencil):
         if not abs(self.sharpness) < float("inf"):
             raise ValueError(f"FeatureSimilarity needs a finite `sharpness`; got {self.sharpness}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         check_matrix(z, name="z", rows=edges.num_nodes)
@@ -50,6 +53,7 @@ class FeatureSimilarity(Stencil):
         return Edges.build(edges.edge_index, num_nodes=edges.num_nodes, weight=weight)
 
 
+@checked
 @dataclass(frozen=True)
 class KeepStrongest(Stencil):
     r"""The ``share`` of the edges with the largest diffusivity :math:`a(z_i, z_j)`, with their weights.
@@ -66,6 +70,7 @@ class KeepStrongest(Stencil):
         if not 0 < self.share <= 1:
             raise ValueError(f"KeepStrongest needs `share` above 0 and at most 1; got {self.share}.")
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         loop = edges.i == edges.j
@@ -79,6 +84,7 @@ class KeepStrongest(Stencil):
         return Edges.build(edges.edge_index[:, selected], num_nodes=edges.num_nodes, weight=weight)
 
 
+@checked
 @dataclass(frozen=True)
 class AddEdges(Stencil):
     """The input graph and, with ``weight``, the edges of another stencil that it lacks.
@@ -98,6 +104,7 @@ class AddEdges(Stencil):
     def synchronises(self) -> bool:
         return self.other.synchronises
 
+    @checked
     @torch.no_grad()
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         n, found = edges.num_nodes, self.other(z, edges)
@@ -108,6 +115,7 @@ class AddEdges(Stencil):
         return Edges.build(edge_index, num_nodes=n, weight=torch.cat((old_weight, new_weight)))
 
 
+@checked
 @dataclass(frozen=True)
 class Charted(Stencil):
     """A stencil that is applied to ``chart(z)``, (n, d) -> (n, d''), instead of z.
@@ -119,10 +127,12 @@ class Charted(Stencil):
     stencil: Stencil
     chart: Callable[[Tensor], Tensor] = field(repr=False)
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         return self.stencil(self.chart(z), edges)
 
 
+@checked
 @dataclass(frozen=True)
 class TrainingOnly(Stencil):
     """A stencil that is applied in training mode; in evaluation mode the input graph is returned unchanged.
@@ -134,10 +144,12 @@ class TrainingOnly(Stencil):
     stencil: Stencil
     module: nn.Module = field(repr=False)
 
+    @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         return self.stencil(z, edges) if self.module.training else edges
 
 
+@checked
 def tf_idf(x: Tensor) -> Tensor:
     r"""Return features weighted by inverse document frequency, with rows of unit length, (n, d).
 
@@ -145,6 +157,8 @@ def tf_idf(x: Tensor) -> Tensor:
 
     Words that occur in every text say little about which texts are similar.
     """
+    if x.dim() != 2 or x.layout != torch.strided:
+        raise ValueError(f"`x` must be a dense matrix (nodes, features); got shape {tuple(x.shape)}, {x.layout}.")
     frequency = (x != 0).sum(0).to(x.dtype)
     return unit_rows(x * (1 + torch.log((1 + len(x)) / (1 + frequency))))
 

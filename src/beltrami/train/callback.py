@@ -3,13 +3,14 @@
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+from beltrami.arguments import checked
 from beltrami.train.validation import ValidationScore
 
 
@@ -43,6 +44,7 @@ AnyCallback = Callback | Callable[[Epoch], object]
 NAMES = ("loss", "metric", "val_loss", "time", "best_metric", "best_time")  # of the numbers that are written
 
 
+@checked
 class JSONLines(Callback):
     """Writes a file of JSON lines, one per epoch and run. Its fields are ``epoch``, ``run``, ``evaluations`` and
     ``NAMES``; numbers that are not finite are null. An older file is replaced when training begins; a training that
@@ -81,6 +83,7 @@ class JSONLines(Callback):
             self._file = None
 
 
+@checked
 class TensorBoard(Callback):
     """Writes scalars for TensorBoard, by tensorboardX; each run has a folder ``run-<index>``."""
 
@@ -110,3 +113,16 @@ def _by_run(epoch: Epoch) -> Iterator[tuple[int, dict[str, float | None]]]:
     for run, loss, score, best in zip(epoch.runs, epoch.losses, epoch.scores, epoch.best, strict=True):
         values = (loss, score.metric, -score.minus_loss, score.time, best.metric, best.time)
         yield run, {name: value if math.isfinite(value) else None for name, value in zip(NAMES, values, strict=True)}
+
+
+def follow(epochs: Iterable[Epoch], callbacks: Iterable[AnyCallback]) -> None:
+    """Train to the end, tell the callbacks of every epoch, and close them."""
+    callbacks = list(callbacks)
+    try:
+        for epoch in epochs:
+            for callback in callbacks:
+                (callback.on_epoch if isinstance(callback, Callback) else callback)(epoch)
+    finally:
+        for callback in callbacks:
+            if isinstance(callback, Callback):
+                callback.close()

@@ -5,13 +5,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beltrami.errors import DataError, Interrupted
 from beltrami.train.callback import Epoch
-from beltrami.train.fitting import Fitting
 from beltrami.train.loop import TrainingWarning
 from beltrami.train.state import TrainingState
+
+if TYPE_CHECKING:
+    from beltrami.train.fitting import Fitting
 
 ABOUT = "about"  # the key of what a checkpoint belongs to
 SECONDS = 30.0
@@ -48,7 +50,7 @@ class Checkpoints:
             )
         return state
 
-    def after(self, epoch: Epoch, fitting: Fitting) -> None:
+    def after(self, epoch: Epoch, fitting: "Fitting") -> None:
         """Write a checkpoint if it is time, or if the training has to stop."""
         now = time.monotonic()
         due = now - self._last >= self.seconds if self.epochs is None else epoch.number % self.epochs == 0

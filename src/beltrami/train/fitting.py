@@ -2,16 +2,17 @@
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.data import Split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier, Fitted, Inputs
-from beltrami.train.callback import AnyCallback, Callback, Epoch
+from beltrami.train.callback import AnyCallback, Epoch, follow
+from beltrami.train.checkpoint import Checkpoints
 from beltrami.train.loop import Fit, Loop
-from beltrami.train.program import SingleProgram
+from beltrami.train.program import SingleProgram, check_inputs
 from beltrami.train.self_training import self_training_labels
 from beltrami.train.stacked_program import StackedProgram
 from beltrami.train.state import TrainingState, copies, write_into
@@ -19,9 +20,6 @@ from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
 from beltrami.train.validation import predict
 from beltrami.train.weights import StackedWeights
-
-if TYPE_CHECKING:
-    from beltrami.train.checkpoint import Checkpoints
 
 
 class Fitting(Iterator[Epoch]):
@@ -56,7 +54,9 @@ class Fitting(Iterator[Epoch]):
         if (training.consistency.weight or training.self_training) and not task.exclusive:
             need = "`consistency` and `self_training` need a task with one class per node"
             raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
+        y = task.convert(y)
         for split in splits:
+            check_inputs(inputs, y, split)
             task.check(y, split)
         for model in models:
             model.fitted = None
@@ -167,6 +167,7 @@ class Fitting(Iterator[Epoch]):
         return self._current.finish()
 
 
+@checked
 def start_fit(
     model: Classifier,
     inputs: Inputs,
@@ -185,6 +186,7 @@ def start_fit(
     return Fitting([model], inputs, y, [split], training, task, stacked=False, checkpoint=checkpoint)
 
 
+@checked
 def fit(
     model: Classifier,
     inputs: Inputs,
@@ -194,7 +196,7 @@ def fit(
     *,
     task: Task | None = None,
     callbacks: Iterable[AnyCallback] = (),
-    checkpoints: "Checkpoints | None" = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Fit:
     """Train in place by full-batch gradient steps, on the targets of the training nodes alone.
 
@@ -205,9 +207,12 @@ def fit(
     """
     state = None if checkpoints is None else checkpoints.read()
     fitting = start_fit(model, inputs, y, split, training, task, checkpoint=state)
-    return _followed(fitting, callbacks, checkpoints).result
+    keeping = [] if checkpoints is None else [lambda epoch: checkpoints.after(epoch, fitting)]
+    follow(fitting, [*callbacks, *keeping])
+    return fitting.result
 
 
+@checked
 def fit_many(
     models: Sequence[Classifier],
     inputs: Inputs,
@@ -231,20 +236,6 @@ def fit_many(
     for cost in models[0].costs:
         if cost.differentiates:
             raise ValueError(f"fit_many cannot train with {type(cost).__name__}, which differentiates: use fit.")
-    return _followed(Fitting(models, inputs, y, splits, training, task, stacked=True), callbacks).results
-
-
-def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback], checkpoints: "Checkpoints | None" = None) -> Fitting:
-    """Train to the end, tell the callbacks of every epoch and close them, and return the ended training."""
-    callbacks = list(callbacks)
-    try:
-        for epoch in fitting:
-            for callback in callbacks:
-                (callback.on_epoch if isinstance(callback, Callback) else callback)(epoch)
-            if checkpoints is not None:
-                checkpoints.after(epoch, fitting)
-    finally:
-        for callback in callbacks:
-            if isinstance(callback, Callback):
-                callback.close()
-    return fitting
+    fitting = Fitting(models, inputs, y, splits, training, task, stacked=True)
+    follow(fitting, callbacks)
+    return fitting.results

@@ -125,3 +125,13 @@ class SingleProgram(Program):
 
     def validate_best(self) -> list[ValidationScore]:
         return [self._validate_best()]
+
+
+def check_inputs(inputs: Inputs, y: Tensor, split: Split) -> None:
+    """Refuse inputs of another graph, and targets or splits on another device."""
+    nodes, where = inputs.edges.num_nodes, inputs.edges.device
+    if nodes != split.num_nodes:
+        raise ValueError(f"`inputs` have {nodes} nodes where the split has {split.num_nodes}: use those of one graph.")
+    for name, device in {"y": y.device, "split": split.train.device}.items():
+        if device != where:
+            raise ValueError(f"`{name}` is on {device} and `inputs` on {where}: move one with `.to(...)`.")

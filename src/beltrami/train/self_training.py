@@ -5,10 +5,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.data import Split
-from beltrami.train.task import Classification
+from beltrami.errors import as_classes
+from beltrami.train.task import Classification, check_outputs
 
 
+@checked
 def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> tuple[Tensor, Split]:
     r"""Return labels and split with the most certain nodes of each predicted class added to the training nodes.
 
@@ -19,6 +22,10 @@ def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> 
     entry of ``y`` is not read. It is no test node of the new split; results are computed on the split as it was.
     ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
     """
+    check_outputs(logits, rows=split.num_nodes, name="logits")
+    y = as_classes(y)
+    if len(y) != split.num_nodes:
+        raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
     certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
     free = ~(split.train | split.val)
     added = torch.zeros_like(free)

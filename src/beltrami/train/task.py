@@ -8,11 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from beltrami.arguments import Count, checked
 from beltrami.data import Split
+from beltrami.errors import as_classes
 
 Reduction = Literal["none", "mean"]
 
 
+@checked
 @dataclass(frozen=True)
 class Task(ABC):
     """A kind of targets ``y``, one row per node, for a model with ``num_outputs`` outputs per node.
@@ -24,7 +27,7 @@ class Task(ABC):
         (n, num_outputs).
     """
 
-    num_outputs: int
+    num_outputs: Count
     exclusive: ClassVar[bool] = False
 
     @abstractmethod
@@ -48,6 +51,10 @@ class Task(ABC):
     def check_targets(self, y: Tensor, split: Split) -> None:
         """Refuse targets of training and validation nodes that do not belong to this task; other nodes are not read."""
 
+    def convert(self, y: Tensor) -> Tensor:
+        """Return targets of the type that the loss needs; refuse those that cannot be converted."""
+        return y
+
     def check(self, y: Tensor, split: Split) -> None:
         """Refuse targets and splits that nothing can be learned from."""
         if len(y) != split.num_nodes:
@@ -59,6 +66,7 @@ class Task(ABC):
         self.check_targets(y, split)
 
 
+@checked
 @dataclass(frozen=True)
 class Classification(Task):
     """One class of ``num_outputs`` per node: cross-entropy, scored by accuracy; ``y`` (n,) integers from 0.
@@ -70,10 +78,17 @@ class Classification(Task):
     class_weights: tuple[float, ...] | None = None
 
     @staticmethod
-    def balanced(num_outputs: int, y: Tensor) -> "Classification":
+    @checked
+    def balanced(num_outputs: Count, y: Tensor) -> "Classification":
         """Return the task with weights n / (classes n_c), so that classes count the same; n_c of ``y`` (n,) are c."""
+        y = as_classes(y)
+        if len(y) and int(y.min()) < 0:
+            raise ValueError(f"`y` holds class {int(y.min())}; classes start at 0: leave out nodes without a class.")
         counts = torch.bincount(y, minlength=num_outputs).clamp(min=1)
         return Classification(num_outputs, tuple((len(y) / (num_outputs * counts)).tolist()))
+
+    def convert(self, y: Tensor) -> Tensor:
+        return as_classes(y)
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
         weight = None if self.class_weights is None else outputs.new_tensor(self.class_weights)
@@ -112,6 +127,7 @@ class Classification(Task):
             )
 
 
+@checked
 @dataclass(frozen=True)
 class MultiLabel(Task):
     r"""Any subset of ``num_outputs`` labels per node: binary cross-entropy, a mean over the labels, scored by micro-F1,
@@ -153,6 +169,7 @@ class MultiLabel(Task):
             raise ValueError(f"label {missing[0]} is present at no training node: leave it out, or train on others.")
 
 
+@checked
 @dataclass(frozen=True)
 class Regression(Task):
     r"""``num_outputs`` real numbers per node: mean squared error, scored by the negative root of it,
@@ -163,7 +180,7 @@ class Regression(Task):
     ``y`` (n, num_outputs), or (n,) for one target, is floating point.
     """
 
-    num_outputs: int = 1
+    num_outputs: Count = 1
 
     def loss(self, outputs: Tensor, y: Tensor, *, reduction: Reduction) -> Tensor:
         squares = (outputs - y.reshape(-1, self.num_outputs)).square()
@@ -191,12 +208,26 @@ class Regression(Task):
             raise ValueError("Regression needs finite `y`; a training or validation node has NaN or infinity.")
 
 
+def check_outputs(outputs: Tensor, *, rows: int, name: str) -> None:
+    """Refuse anything but a dense floating-point matrix with a row for every target."""
+    if outputs.dim() != 2 or len(outputs) != rows:
+        raise ValueError(f"`{name}` must have shape ({rows}, outputs), one row per node; got {tuple(outputs.shape)}.")
+    if not outputs.is_floating_point() or outputs.layout != torch.strided:
+        raise ValueError(f"`{name}` must be dense and floating point; got {outputs.dtype}, {outputs.layout}.")
+
+
+@checked
 def accuracy(logits: Tensor, y: Tensor) -> float:
     """Return the share of rows whose largest score is at the class, 0 for no rows; (n, classes), (n,)."""
+    y = as_classes(y)
+    check_outputs(logits, rows=len(y), name="logits")
     return float(Classification(logits.shape[-1]).metric(logits, y)) if len(y) else 0.0
 
 
-def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: int) -> list[float | None]:
+@checked
+def per_class_accuracy(logits: Tensor, y: Tensor, num_classes: Count) -> list[float | None]:
     """Return the accuracy on the nodes of each class; None for a class without nodes. (n, classes), (n,)."""
+    y = as_classes(y)
+    check_outputs(logits, rows=len(y), name="logits")
     of_class = [y == c for c in range(num_classes)]
     return [accuracy(logits[mask], y[mask]) if bool(mask.any()) else None for mask in of_class]

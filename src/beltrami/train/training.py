@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from beltrami.arguments import NotNegative, Seed, checked
 from beltrami.train.validation import TimeGrid
 
 MakeOptimiser = Callable[[list[dict[str, Any]]], Optimizer]
 
 
+@checked
 @dataclass(frozen=True)
 class Consistency:
     r"""Consistency of several passes with dropout, on labelled and unlabelled nodes (Feng et al. 2020).
@@ -49,14 +51,16 @@ class Consistency:
         return self.weight * (p - target).square().sum(-1).mean()
 
 
+@checked
 @dataclass(frozen=True)
 class Training:
     """Settings of training."""
 
     epochs: int  # passes over the graph, at most
-    optimiser: MakeOptimiser  # from parameter groups, each with its weight decay
-    weight_decay: float = 0.0  # of every parameter outside the diffusivity
-    attention_decay: float = 0.0  # of the diffusivity's parameters; strong decay keeps attention uniform
+    # From parameter groups, each with its weight decay.
+    optimiser: Annotated[MakeOptimiser, "such as partial(torch.optim.Adam, lr=0.01)"]
+    weight_decay: NotNegative = 0.0  # of every parameter outside the diffusivity
+    attention_decay: NotNegative = 0.0  # of the diffusivity's parameters; strong decay keeps attention uniform
     patience: int = 100  # epochs without improvement on validation nodes after which a run stops
     time_grid: TimeGrid = field(default_factory=TimeGrid)  # the times that validation chooses from
     validate_every: int = 5  # epochs between validations along the whole grid; the others evaluate T alone
@@ -70,7 +74,7 @@ class Training:
     cuda_graph: bool | None = None  # whether steps run as a CUDA graph; None for where possible. Values are the same.
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "patience": 1, "validate_every": 1, "weight_decay": 0, "attention_decay": 0}
+        least = {"epochs": 1, "patience": 1, "validate_every": 1}
         for name, bound in {**least, "self_training": 0}.items():
             if getattr(self, name) < bound:
                 raise ValueError(f"Training needs `{name}` at least {bound}; got {getattr(self, name)}.")
@@ -97,8 +101,9 @@ def count_parameters(parameters: Iterable[Tensor]) -> int:
     return sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
 
 
+@checked
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def seeded(seed: Seed) -> Iterator[None]:
     """Run a block from this seed, on the CPU and every GPU, and restore the caller's random state after it."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=devices):

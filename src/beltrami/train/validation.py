@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from beltrami.arguments import NotNegative, checked
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
 from beltrami.train.cuda_graph import replayed
-from beltrami.train.task import Classification, Task
+from beltrami.train.task import Classification, Task, check_outputs
 
 MAX_TIMES = 10_000  # of a grid
 
@@ -28,6 +29,7 @@ class ValidationScore:
         return self.metric
 
 
+@checked
 @dataclass(frozen=True)
 class TimeGrid:
     """The times at which validation evaluates the model: from T / ``resolution`` to ``multiple`` T."""
@@ -87,15 +89,21 @@ def make_validation(
     return lambda: time_grid.best(*values().tolist(), time=model.time)
 
 
+@checked
 @torch.no_grad()
-def predict(model: Classifier, inputs: Inputs, *, time: float) -> Tensor:
+def predict(model: Classifier, inputs: Inputs, *, time: NotNegative) -> Tensor:
     """Return the outputs at every node with the flow stopped at ``time``, (n, outputs)."""
     model.eval()
     return model.logits_along(inputs, (0.0, time))[-1]
 
 
+@checked
 def read_test(outputs: Tensor, y: Tensor, split: Split, *, task: Task | None = None) -> float:
     """Return the metric on the test nodes, by default the accuracy; 0 without test nodes. No other function reads their
     targets: call it once, after every choice is made."""
-    task = Classification(outputs.shape[-1]) if task is None else task
+    task = Classification(max(1, outputs.shape[-1] if outputs.dim() else 1)) if task is None else task
+    y = task.convert(y)
+    if len(y) != split.num_nodes:
+        raise ValueError(f"`y` has {len(y)} entries where the split has {split.num_nodes} nodes.")
+    check_outputs(outputs, rows=len(y), name="outputs")
     return float(task.metric(outputs[split.test], y[split.test])) if bool(split.test.any()) else 0.0

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.data.file import write_atomically
 from beltrami.errors import DataError
 from beltrami.model import Classifier
@@ -21,15 +22,17 @@ T = TypeVar("T")
 Tensors = dict[str, Tensor]
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
+@checked
+def save_weights(model: nn.Module, path: AnyPath) -> None:
     """Write the weights of a model as safetensors, the whole file or nothing."""
-    write_atomically(path, save({name: tensor.contiguous() for name, tensor in model.state_dict().items()}))
+    write_atomically(Path(path), save({name: tensor.contiguous() for name, tensor in model.state_dict().items()}))
 
 
-def load_weights(model: nn.Module, path: Path, *, device: torch.device | str = "cpu") -> None:
+@checked
+def load_weights(model: nn.Module, path: AnyPath, *, device: torch.device | str = "cpu") -> None:
     """Read weights from a safetensors file into a model; a :class:`DataError` says what does not fit."""
     try:
-        weights = load(path.read_bytes())
+        weights = load(Path(path).read_bytes())
     except FileNotFoundError:
         raise DataError(f"no weights at {path}: was the run finished? Train it again.") from None
     except (OSError, SafetensorError) as error:

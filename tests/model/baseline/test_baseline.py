@@ -180,5 +180,5 @@ def test_bad_inputs_are_refused() -> None:
         model(x[:5], edges)
     with pytest.raises(ValueError, match=r"`x`.*6"):
         model(x[:, :3], edges)
-    with pytest.raises(ValueError, match=r"`width` and `depth` at least 1; got 0, 2"):
+    with pytest.raises(ValueError, match=r"`width` at least 1 and below .*; got 0"):
         Architecture(6, 2, width=0)

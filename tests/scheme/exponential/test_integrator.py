@@ -293,7 +293,7 @@ def test_entries_that_are_not_finite_are_refused() -> None:
 
 @pytest.mark.parametrize(("rtol", "atol"), [(-1.0, 1.0), (1.0, -1.0), (0.0, 0.0), (math.nan, 1.0)])
 def test_meaningless_tolerances_are_refused(rtol: float, atol: float) -> None:
-    with pytest.raises(ValueError, match="Exponential needs non-negative `rtol` and `atol`"):
+    with pytest.raises(ValueError, match="Exponential needs non-negative, finite `rtol` and `atol`"):
         Exponential(rtol, atol)
 
 

@@ -114,7 +114,7 @@ def baseline(name: str, dataset: str) -> RunConfig:
     elif name == "grand":
         config, settings = EXPONENTIAL, (*DOT, "flow.source=true", "train.validate_every=2", *GRAND[dataset])
     data = WHOLE_GRAPH if dataset == "digits" else ()
-    return override(config, [f"dataset={dataset}", f"recipe={name}", *data, *settings])
+    return replace(override(config, [*data, *settings]), dataset=dataset, recipe=name)
 
 
 Recipes = Mapping[str, Callable[[str], RunConfig]]

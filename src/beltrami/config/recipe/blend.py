@@ -1,6 +1,7 @@
 """Recipes of BLEND: the settings that validation preferred for each dataset, as ``--set`` takes them, and variants."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from beltrami.config.parser import override
 from beltrami.config.spec import ExponentialSpec, RunConfig
@@ -107,19 +108,19 @@ def blend(dataset: str) -> RunConfig:
     """Return BLEND on the input graph."""
     if dataset not in BLEND:
         raise UnknownName("dataset", dataset, BLEND)
-    return override(EXPONENTIAL, [f"dataset={dataset}", "recipe=blend", *BLEND[dataset]])
+    return replace(override(EXPONENTIAL, BLEND[dataset]), dataset=dataset, recipe="blend")
 
 
 def uniform(dataset: str) -> RunConfig:
     """Return the same with equal weights on all edges, which attention has to beat."""
-    return override(blend(dataset), ["recipe=uniform", *UNIFORM])
+    return replace(override(blend(dataset), UNIFORM), recipe="uniform")
 
 
 def blend_knn(dataset: str) -> RunConfig:
     """Return BLEND-kNN: the same on the graph of the largest entries of personalised PageRank, as in DIGL."""
     graph = ("stencil.kind=digl", "stencil.k=64", "stencil.restart=0.05", *INPUT_GRAPH)
     loops = "stencil.loops=0"  # the diagonal of PageRank is on the loops already
-    return override(blend(dataset), ["recipe=blend-knn", *graph, loops, *REWIRED.get(dataset, ())])
+    return replace(override(blend(dataset), [*graph, loops, *REWIRED.get(dataset, ())]), recipe="blend-knn")
 
 
 def polyakov(dataset: str) -> RunConfig:
@@ -127,5 +128,5 @@ def polyakov(dataset: str) -> RunConfig:
     psi = ("flow.psi.kind=perona-malik", "flow.psi.length=3", "flow.attachment=true", "diffusivity.kind=none")
     euler = ("scheme.kind=constant", "scheme.solver=euler", "scheme.time=4", "scheme.dt=0.5")
     loops = "stencil.loops=0"  # no distance lies along a loop
-    settings = ("recipe=polyakov", "flow.kind=polyakov", *psi, *euler, "scheme.energy_decreasing=true", loops)
-    return override(blend(dataset), [*settings, *POLYAKOV.get(dataset, ())])
+    settings = ("flow.kind=polyakov", *psi, *euler, "scheme.energy_decreasing=true", loops)
+    return replace(override(blend(dataset), [*settings, *POLYAKOV.get(dataset, ())]), recipe="polyakov")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from beltrami.arguments import Seed, checked
 from beltrami.config.parser import override, read_config
 from beltrami.config.recipe.baseline import BASELINE_RECIPES, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
@@ -19,27 +20,29 @@ TRIED = {(name, dataset): count for name in OURS for dataset, count in ON_DATASE
 published splits, as listed in ``results/search``. Comparisons made before there were lists were not counted."""
 
 
+@checked
 def load_recipe(
-    name: str, dataset: str, *, protocol: str | None = None, seed: int = 0, split_seed: int | None = None
+    name: str, dataset: str, *, protocol: str | None = None, seed: Seed | None = None, split_seed: Seed | None = None
 ) -> RunConfig:
     """Return the configuration of a recipe, one of ``RECIPES`` or a configuration file (``*.json``), as ``beltrami
     tune`` and every run write it, on one of the datasets that it has settings for.
 
     ``protocol``: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph. ``seed``: of
-    weights and dropout, and of the split unless ``split_seed`` is given.
+    weights and dropout, and of the split unless ``split_seed`` is given; by default the seeds of the file, or 0.
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
     config = read_config(Path(name)) if is_file(name) else RECIPES[name](dataset)
     if dataset != config.dataset:
         raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
-    data = replace(config.data, split_seed=seed if split_seed is None else split_seed)
+    split_seed = seed if split_seed is None else split_seed
+    data = config.data if split_seed is None else replace(config.data, split_seed=split_seed)
     if protocol is not None:
         data = replace(data, protocol=protocol)
     if protocol == PLANETOID:
         data = replace(data, component="all")
         config = config if is_file(name) else _published(config)
-    return replace(config, seed=seed, data=data)
+    return replace(config, seed=config.seed if seed is None else seed, data=data)
 
 
 def is_file(name: str) -> bool:

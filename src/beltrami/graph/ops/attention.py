@@ -10,6 +10,7 @@ from torch.autograd import Function
 from torch.func import debug_unwrap
 from torch.nn import functional as F
 
+from beltrami.arguments import Finite, checked
 from beltrami.graph.edges import Edges
 from beltrami.graph.normalise import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.graph.ops import dispatch
@@ -29,11 +30,12 @@ def exponential(x: Tensor) -> Tensor:
     return torch.exp(x)
 
 
+@checked
 @dataclass(frozen=True)
 class Leaky:
     """The score is the LeakyReLU of the dot product, with this slope below zero."""
 
-    slope: float
+    slope: Finite
 
     def __call__(self, x: Tensor) -> Tensor:
         return F.leaky_relu(x, self.slope)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.errors import UnknownName
 from beltrami.graph.edges import Compressed
 
@@ -28,6 +29,7 @@ TRITON_DTYPES = (*SINGLE_AND_DOUBLE, torch.bfloat16, torch.float16)
 _selected = "auto"
 
 
+@checked
 @contextmanager
 def use(name: str) -> Iterator[None]:
     """Select one of ``BACKENDS``, or "auto", for all products computed in a ``with`` block, backward passes included.

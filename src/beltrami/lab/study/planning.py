@@ -163,7 +163,7 @@ def plan(
         for method in chosen:
             if not method.covers(dataset) and not (methods and datasets):
                 continue  # a combination that was asked for is not left out but refused by its recipe
-            configs = sampling.configs(load_recipe(method.recipe, dataset, protocol=sampling.protocol))
+            configs = sampling.configs(load_recipe(method.recipe, dataset, protocol=sampling.protocol, seed=0))
             configs = [resolve_files(override(override(config, method.settings), settings)) for config in configs]
             check_settings(configs[0])
             runs += [PlannedRun(study.name, method.name, config) for config in configs]

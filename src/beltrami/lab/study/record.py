@@ -10,6 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
 from beltrami.config.recipe.recipes import search_count
@@ -161,8 +162,10 @@ class RecordLog(AbstractContextManager["RecordLog"]):
         self._file.close()  # which releases the lock
 
 
-def read_records(path: Path) -> list[Record]:
+@checked
+def read_records(path: AnyPath) -> list[Record]:
     """Read the complete lines of a file; no records if there is no file."""
+    path = Path(path)
     content = path.read_bytes() if path.exists() else b""
     records = []
     for number, text in enumerate(content.split(b"\n")[:-1], start=1):  # the rest is empty or incomplete

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from beltrami.arguments import Seed, checked
 from beltrami.config.build import check_settings
 from beltrami.config.parser import override
 from beltrami.config.recipe.recipes import load_recipe, search_count
@@ -101,13 +102,14 @@ def ranking(records: Iterable[Record]) -> list[Record]:
     return sorted(scored, key=lambda record: (-(record.number("validation") or 0.0), int(record.method)))
 
 
+@checked
 def search_for(
-    dataset: str, recipe: str, *, protocol: str | None = None, splits: int, settings: Sequence[str] = (), seed: int = 0
+    dataset: str, recipe: str, *, protocol: str | None = None, splits: int, settings: Sequence[str] = (), seed: Seed = 0
 ) -> Search:
     """Return the search around a recipe, a name or a configuration file, on a dataset. Each trial is trained on
     ``splits`` splits, or from as many initial weights if the protocol has one split. ``settings`` change the recipe for
     all trials, as ``--set`` takes them, and are not searched."""
-    base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol), settings))
+    base = resolve_files(override(load_recipe(recipe, dataset, protocol=protocol, seed=0), settings))
     check_settings(base)
     held = {setting.partition("=")[0].strip() for setting in settings}
     space = {name: drawn for name, drawn in space_of(base).items() if name not in held}

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from beltrami.arguments import Count, Share, checked
 from beltrami.graph import Both, Edges, Normaliser, Rows, SparseMatrix
 from beltrami.model.classifier import Classifier, Inputs, Output
 from beltrami.model.coder import Matrix
@@ -18,23 +19,24 @@ from beltrami.stencil import Keep, Stencil
 T = TypeVar("T")
 
 
+@checked
 @dataclass(frozen=True)
 class Architecture:
     """The widths, dropout and graph of a baseline: ``width`` hidden channels of all heads together, ``positions``
     concatenated to the features, ``dropout`` of hidden values, a ``stencil`` that does not depend on the state."""
 
-    features: int
-    num_classes: int
+    features: Count
+    num_classes: Count
     positions: int = 0
-    width: int = 64
-    depth: int = 2
-    input_dropout: float = 0.5
-    dropout: float = 0.5
+    width: Count = 64
+    depth: Count = 2
+    input_dropout: Share = 0.5
+    dropout: Share = 0.5
     stencil: Stencil = field(default_factory=Keep)
 
     def __post_init__(self) -> None:
-        if self.width < 1 or self.depth < 1:
-            raise ValueError(f"Architecture needs `width` and `depth` at least 1; got {self.width}, {self.depth}.")
+        if self.positions < 0:
+            raise ValueError(f"Architecture needs `positions` at least 0; got {self.positions}.")
         if self.stencil.synchronises:
             why = f"{type(self.stencil).__name__} depends on the state of a flow"
             raise ValueError(f"a baseline has a fixed graph, and {why}: use a stencil such as Keep, Loops or TopK.")
@@ -52,6 +54,7 @@ class Architecture:
         return [(*ends, dropout) for ends, dropout in zip(pairwise(widths), dropouts, strict=True)]
 
 
+@checked
 class Baseline(Classifier):
     """A network on features, with positions concatenated to them if it takes any, on a fixed graph."""
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.flow import FunctionField
 from beltrami.graph import Edges, aggregate
 from beltrami.model.baseline.base import Architecture, Baseline, symmetric_weights
@@ -16,6 +17,7 @@ from beltrami.scheme import Solution, TimeStepping, solve
 ALPHA = 0.95  # initial value of CGNN's alpha and scales m
 
 
+@checked
 class GraphODE(Baseline):
     r"""A network with a differential equation between its first and its last layer.
 
@@ -141,6 +143,7 @@ class ReLULayer(nn.Module):
         return torch.relu(self.layer(x, edges))
 
 
+@checked
 def cgnn(architecture: Architecture, *, scheme: TimeStepping, time: float, mixing: bool = True) -> GraphODE:
     """Return a CGNN (Xhonneux et al. 2020); ``mixing`` for the version with weights."""
     first = CoderLayer(Encoder(architecture.channels, architecture.width, dropout=architecture.input_dropout))
@@ -149,11 +152,13 @@ def cgnn(architecture: Architecture, *, scheme: TimeStepping, time: float, mixin
     return GraphODE(architecture, first, field, last, scheme=scheme, time=time)
 
 
+@checked
 def gde(architecture: Architecture, *, scheme: TimeStepping, time: float) -> GraphODE:
     """Return a GDE (Poli et al. 2019): between the two layers of a GCN, a third one in continuous time."""
     return _between_convolutions(architecture, 1, scheme, time)
 
 
+@checked
 def gode(architecture: Architecture, *, scheme: TimeStepping, time: float) -> GraphODE:
     """Return a GODE (Zhuang et al. 2020): a GCN of ``architecture.depth`` layers in continuous time."""
     return _between_convolutions(architecture, architecture.depth, scheme, time)

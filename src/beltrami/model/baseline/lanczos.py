@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import xavier
 from beltrami.graph import Both, Edges, aggregate, squared_distance
 from beltrami.graph.edges import check_undirected
@@ -180,11 +181,13 @@ class LanczosNet(DiscreteBaseline):
         return x
 
 
+@checked
 def lanczosnet(architecture: Architecture, *, steps: int = 20) -> LanczosNet:
     """Return a LanczosNet: filters of the eigenvalues of GCN's matrix."""
     return LanczosNet(architecture, NormalisedAdjacency(), EigenvalueFilters, steps=steps)
 
 
+@checked
 def adalanczosnet(architecture: Architecture, *, steps: int = 10) -> LanczosNet:
     """Return an AdaLanczosNet, whose matrix and Krylov space are learned too."""
     return LanczosNet(architecture, LearnedSimilarity(architecture.channels), lambda: MatrixFilters(steps), steps=steps)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from beltrami.arguments import checked
 from beltrami.diffusivity import xavier
 from beltrami.graph import Edges, Rows, aggregate, spread
 from beltrami.model.baseline.base import (
@@ -209,11 +210,13 @@ class SAGEMaxPoolLayer(nn.Module):
         return out
 
 
+@checked
 def gcn(architecture: Architecture) -> LayeredNetwork:
     """Return a GCN; its authors' graph has ``Loops()``."""
     return LayeredNetwork(architecture, [GCNLayer(a, b, dropout=p) for a, b, p in architecture.layers])
 
 
+@checked
 def gat(
     architecture: Architecture, *, heads: int = 8, out_heads: int = 1, attention_dropout: float = 0.6
 ) -> LayeredNetwork:
@@ -224,17 +227,20 @@ def gat(
     return LayeredNetwork(architecture, [*layers, out], F.elu)
 
 
+@checked
 def monet(architecture: Architecture, *, kernels: int = 2) -> LayeredNetwork:
     """Return a MoNet of ``kernels`` Gaussians in each layer."""
     layers = [MoNetLayer(a, b, kernels=kernels, dropout=p) for a, b, p in architecture.layers]
     return LayeredNetwork(architecture, layers)
 
 
+@checked
 def sage_mean(architecture: Architecture) -> LayeredNetwork:
     """Return a GraphSAGE of means."""
     return LayeredNetwork(architecture, [SAGEMeanLayer(a, b, dropout=p) for a, b, p in architecture.layers])
 
 
+@checked
 def sage_maxpool(architecture: Architecture) -> LayeredNetwork:
     """Return a GraphSAGE of maxima, as many as hidden channels."""
     width = architecture.width

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.scheme.adjoint.discrete import pullback, run_function
 from beltrami.scheme.base import Adjoint, CountingField, InitialValueProblem, Stats, refuse_second_derivative
 from beltrami.scheme.controller import PrefixController
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from beltrami.scheme.time_stepping import Scheme
 
 
+@checked
 @dataclass(frozen=True)
 class Continuous(Adjoint):
     r"""The adjoint equation, solved backwards in time.

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.scheme.base import Adjoint, CountingField, InitialValueProblem, refuse_second_derivative, requiring_grad
 from beltrami.scheme.device_loop import DeviceLoop
 from beltrami.scheme.step_loop import AcceptedStep, accepted_steps
@@ -35,6 +36,7 @@ class Direct(Adjoint):
         return torch.stack(ys)
 
 
+@checked
 @dataclass(frozen=True)
 class Checkpointed(Adjoint):
     """The gradient of ``Direct`` to round-off, with the memory of a few steps, for the price of a second forward solve.

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
+from beltrami.arguments import checked
 from beltrami.errors import NotFinite, SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
@@ -20,6 +21,7 @@ MAX_TERMS = 2_000  # of a solve: times up to 49,000 for a rate of one
 FIRST_CHECK = 8  # terms after which the growth of the vectors, and thus the number of terms, is estimated
 
 
+@checked
 @dataclass(frozen=True)
 class Exponential(TimeStepping):
     r"""The exponential of a linear field, in place of a ``Scheme``.

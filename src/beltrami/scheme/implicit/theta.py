@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from beltrami.arguments import checked
 from beltrami.errors import SolverError
 from beltrami.scheme.base import Solver, State, Step, VectorField, check_tolerances, refuse_second_derivative
 from beltrami.scheme.implicit.krylov import Linearisation, gmres, norm, shifted
@@ -91,6 +92,7 @@ class ThetaMethod(Solver):
         return solved.x
 
 
+@checked
 @dataclass(frozen=True)
 class ImplicitEuler(ThetaMethod):
     """y1 = y0 + dt f(t1, y1): first order; damps fast components at any step length (L-stable)."""
@@ -99,6 +101,7 @@ class ImplicitEuler(ThetaMethod):
     theta = 1.0
 
 
+@checked
 @dataclass(frozen=True)
 class CrankNicolson(ThetaMethod):
     """y1 = y0 + dt/2 (f(t0, y0) + f(t1, y1)): second order; A-stable, not L-stable: fast components oscillate."""
@@ -124,6 +127,7 @@ class _Root(torch.autograd.Function):
         return None, None, ctx.transposed(y, gradient)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SymmetricEuler(Solver):
     r"""Implicit Euler for a linear field :math:`f(y) = L y`, by conjugate gradients (Hestenes & Stiefel, 1952).
