@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
+from beltrami import limits
 from beltrami.config.convert import RENAMED, convert
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.config.spec_graph import Spec, hints_of, kinds_of, specs_of
@@ -33,13 +34,13 @@ def parse(kind: type[T], values: Any) -> T:
 def read(kind: type[T], path: Path, *, what: str) -> T:
     """Return the dataclass ``kind`` from a file of a run, which may be of the first release."""
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(limits.read_json(path))
         if kind is RunConfig and isinstance(values, Mapping) and "schema" not in values:
             values = convert(values)
         return parse(kind, values)
     except FileNotFoundError:
         raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError, DataError) as error:
         raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 

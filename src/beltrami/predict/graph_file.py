@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from beltrami import limits
 from beltrami.data.dataset import Split
 from beltrami.data.file import write_atomically
 from beltrami.data.labelled_graph import LabelledGraph
@@ -42,8 +43,9 @@ def save_graph(path: Path, graph: LabelledGraph, splits: tuple[Split, ...]) -> N
 def load_graph(path: Path, *, names: tuple[str, ...], kind: TargetKind) -> tuple[LabelledGraph, tuple[Split, ...]]:
     """Return the graph and the splits in a file of :func:`save_graph`."""
     try:
+        limits.check_safetensors(path)
         tensors = load(path.read_bytes())
-        text = json.loads(bytes(tensors["text"].tolist()))
+        text = json.loads(tensors["text"].numpy().tobytes())
         ids, x = text["ids"], _features(tensors)
         edges = Edges.build(tensors["edge_index"], num_nodes=len(ids), weight=tensors.get("weight"))
         masks = {name.removeprefix("split_"): t for name, t in tensors.items() if name.startswith("split_")}
@@ -52,7 +54,7 @@ def load_graph(path: Path, *, names: tuple[str, ...], kind: TargetKind) -> tuple
             for k in range(len(masks["train"]))
         )
         graph = LabelledGraph(text["name"], ids, x, edges, Targets(kind, names, tensors["y"]), text["by_features"])
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (OSError, SafetensorError, DataError, KeyError, ValueError) as error:
         raise DataError(f"the graph in {path} cannot be read ({error}): train again.") from None
     return graph, splits
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami import limits
 from beltrami.config.parser import read_config
 from beltrami.config.spec import SCHEMA
 from beltrami.data.dataset import Split
@@ -139,7 +140,7 @@ class Predictor:
         if not path.exists():
             raise DataError(f"{folder} holds no predictor.json: name the folder of a finished `beltrami train`.")
         try:
-            facts = json.loads(path.read_bytes())
+            facts = json.loads(limits.read_json(path))
             return Predictor._of_facts(folder, facts)
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): train again.") from None

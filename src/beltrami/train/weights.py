@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
+from beltrami import limits
 from beltrami.data.file import write_atomically
 from beltrami.errors import DataError
 from beltrami.model import Classifier
@@ -29,10 +30,11 @@ def save_weights(model: nn.Module, path: Path) -> None:
 def load_weights(model: nn.Module, path: Path, *, device: torch.device | str = "cpu") -> None:
     """Read weights from a safetensors file into a model; a :class:`DataError` says what does not fit."""
     try:
+        limits.check_safetensors(path)
         weights = load(path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"no weights at {path}: was the run finished? Train it again.") from None
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, DataError) as error:
         raise DataError(f"the weights in {path} cannot be read ({error}): train the run again.") from None
     try:
         model.load_state_dict({name: tensor.to(device) for name, tensor in weights.items()})

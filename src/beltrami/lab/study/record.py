@@ -10,6 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from beltrami import limits
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
 from beltrami.config.recipe.recipes import search_count
@@ -163,7 +164,7 @@ class RecordLog(AbstractContextManager["RecordLog"]):
 
 def read_records(path: Path) -> list[Record]:
     """Read the complete lines of a file; no records if there is no file."""
-    content = path.read_bytes() if path.exists() else b""
+    content = limits.read_json(path) if path.exists() else b""
     records = []
     for number, text in enumerate(content.split(b"\n")[:-1], start=1):  # the rest is empty or incomplete
         try:
