@@ -7,8 +7,8 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "beltrami"
 TIERS = (
-    {"joint", "errors"},
-    {"graph", "geometry", "limits"},
+    {"joint", "errors", "memory"},
+    {"graph", "geometry", "file_limits"},
     {"diffusivity", "stencil", "position", "scheme"},
     {"flow", "energy"},
     {"model", "image", "data"},

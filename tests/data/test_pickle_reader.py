@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.pickle_reader import read_pickle
 from beltrami.data.pickled_array import SparseRows
 from beltrami.errors import DataError

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.config.convert import RENAMED, convert
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.config.spec_graph import Spec, hints_of, kinds_of, specs_of
@@ -158,7 +158,7 @@ def _spec_of(hint: Any, values: Mapping[str, Any], where: str) -> Any:
     if "kind" not in values:
         raise ValueError(f"`{name}` must be given: one of {', '.join(kinds)}.")
     kind = "none" if values["kind"] is None else values["kind"]
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise UnknownName(name, str(kind), kinds)
     return kinds[kind]
 

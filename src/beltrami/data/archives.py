@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.dataset import Dataset, Split, mask, undirected
 from beltrami.data.file import corrupt_file
 from beltrami.data.npz_reader import UNREADABLE, Arrays, read_npz_arrays

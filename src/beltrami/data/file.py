@@ -17,7 +17,7 @@ from typing import IO
 from torch import Tensor
 
 from beltrami.errors import DataError
-from beltrami.limits import ARCHIVE_BYTES, check_members
+from beltrami.file_limits import ARCHIVE_BYTES, check_members
 from beltrami.position import Progress
 
 CHUNK = 1 << 18

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.table import MISSING, UNNAMED, Column, DataTable, Numbers, WordCodes, Words, as_words, column_name
 from beltrami.errors import DataError
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.frame import column_of
 from beltrami.data.graph_table import DropLog, GraphTable, clean_edges
 from beltrami.data.npz_reader import UNREADABLE, Arrays, read_npz_arrays

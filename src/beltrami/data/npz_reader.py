@@ -5,13 +5,14 @@ import zipfile
 import zlib
 from collections.abc import Collection
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.errors import DataError
 
 Arrays = dict[str, NDArray[Any]]
@@ -26,6 +27,7 @@ UNREADABLE = (
     LookupError,
     RuntimeError,
     SyntaxError,
+    TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.pickled_array import NAMES, ROWS, Name, PickledArray, PickledDtype, SparseRows, call, text_of
 from beltrami.errors import DataError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.file import cache_folder, tensor_digest, write_atomically
 from beltrami.errors import DataError
 from beltrami.graph import Edges

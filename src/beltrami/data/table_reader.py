@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.frame import read_parquet, read_parquet_header
 from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, column_name, floats
 from beltrami.errors import DataError

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.errors import DataError
 from beltrami.image.surface import Surface
 
@@ -68,6 +68,8 @@ def read_image(path: Path) -> Picture:
         pixels, metadata = (_read_tiff(content), {}) if kind == "TIFF" else _read_with_pillow(content)
     except DataError as error:
         raise DataError(f"cannot read {path} as {kind}: {error}") from error
+    if not pixels.size:
+        raise DataError(f"cannot read {path} as {kind}: it has no pixels.")
     bits = 8 * pixels.dtype.itemsize
     colours, opacity = (pixels[..., :-1], pixels[..., -1]) if pixels.shape[-1] in (2, 4) else (pixels, None)
     x = torch.from_numpy(colours.astype(np.float32) / (2**bits - 1)).permute(2, 0, 1).contiguous()

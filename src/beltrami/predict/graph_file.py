@@ -8,7 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.dataset import Split
 from beltrami.data.file import write_atomically
 from beltrami.data.labelled_graph import LabelledGraph

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.config.parser import read_config
 from beltrami.config.spec import SCHEMA
 from beltrami.data.dataset import Split
@@ -142,7 +142,7 @@ class Predictor:
         try:
             facts = json.loads(limits.read_json(path))
             return Predictor._of_facts(folder, facts)
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): train again.") from None
 
     @staticmethod

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.data.file import write_atomically
 from beltrami.errors import DataError
 from beltrami.model import Classifier

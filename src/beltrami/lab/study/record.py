@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from beltrami import limits
+from beltrami import file_limits as limits
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
 from beltrami.config.recipe.recipes import search_count
@@ -76,7 +76,7 @@ class Record:
 
     @staticmethod
     def from_json(text: str) -> "Record":
-        """Parse a line; a ValueError or TypeError says what is wrong with it."""
+        """Parse a line; a ValueError says what is wrong with it."""
         values = json.loads(text)
         if not isinstance(values, dict):
             raise ValueError(f"a record is a JSON object; got {values!r}.")
@@ -96,8 +96,9 @@ def _from_first_release(values: dict[str, Any]) -> dict[str, Any]:
     """Convert a record of the first release: two fields had other names, and settings and digests another form."""
     names = {"row": "method", "also": "extra"}
     values = {names.get(name, name): value for name, value in values.items()}
-    if isinstance(values.get("result"), dict) and isinstance(values.get("settings"), dict):
-        first = {"dataset": values["dataset"], "recipe": values["result"]["recipe"], **values["settings"]}
+    result, settings = values.get("result"), values.get("settings")
+    if isinstance(result, dict) and isinstance(settings, dict):
+        first = {"dataset": values.get("dataset"), "recipe": result.get("recipe"), **settings}
         config = parse(RunConfig, convert(first))
         values |= {"settings": departures(config), "key": key_of(config), "setup": setup_of(config)}
     return values
@@ -169,7 +170,7 @@ def read_records(path: Path) -> list[Record]:
     for number, text in enumerate(content.split(b"\n")[:-1], start=1):  # the rest is empty or incomplete
         try:
             records.append(Record.from_json(text.decode()))
-        except (ValueError, TypeError) as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"line {number} of {path} is not a record of a study ({error}): remove it, or choose another folder."
             ) from None

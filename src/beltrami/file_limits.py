@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from beltrami.errors import DataError
+from beltrami.memory import free_memory, in_bytes
 
 MIB, GIB = 2**20, 2**30
 JSON_BYTES = 256 * MIB  # of a JSON file, and of a line of records
@@ -24,23 +25,10 @@ IMAGE_BYTES = GIB
 IMAGE_PIXELS = 89_478_485  # at which Pillow warns of a decompression bomb: a quarter of a GiB in RGB
 
 
-def free_memory() -> int:
-    """Return the bytes of memory that are free: of the machine, or of its control group where that has fewer."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = min(free, *(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")))
-        group = Path("/sys/fs/cgroup")
-        free = min(free, int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError, IndexError, TypeError):  # another system, or a group without a limit
-        pass
-    return max(free, 0)
-
-
 def check_memory(needed: int, *, what: str) -> None:
     """Refuse content that needs more memory than is free."""
     if needed > 64 * MIB and needed > (free := free_memory()):  # below that, asking takes longer than it is worth
-        raise DataError(f"{what} needs {_size(needed)} of memory, and {_size(free)} are free.")
+        raise DataError(f"{what} needs {in_bytes(needed)} of memory, and {in_bytes(free)} are free.")
 
 
 def read_limited(path: Path, *, most: int, growth: int = 1) -> bytes:
@@ -48,7 +36,9 @@ def read_limited(path: Path, *, most: int, growth: int = 1) -> bytes:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
-            raise DataError(f"{path} has {_size(size)}, and at most {_size(most)} are read: is it the right file?")
+            raise DataError(
+                f"{path} has {in_bytes(size)}, and at most {in_bytes(most)} are read: is it the right file?"
+            )
         check_memory(growth * size, what=str(path))
         return file.read()
 
@@ -79,7 +69,7 @@ def check_members(members: Iterable[zipfile.ZipInfo], *, what: str, memory: bool
             )
         total += member.file_size
     if total > ARCHIVE_BYTES:
-        raise DataError(f"{what} expands to {_size(total)}, and at most {_size(ARCHIVE_BYTES)} are read.")
+        raise DataError(f"{what} expands to {in_bytes(total)}, and at most {in_bytes(ARCHIVE_BYTES)} are read.")
     if memory:
         check_memory(total, what=what)
 
@@ -115,9 +105,5 @@ def limited_lines(file: IO[str], *, what: str, most: int | None = None) -> Itera
         if len(line) == LINE_CHARACTERS:
             raise DataError(f"{what} has a line of {LINE_CHARACTERS} characters or more: is it a table?")
         if most is not None and total > most:
-            raise DataError(f"{what} has more than {_size(most)} of text.")
+            raise DataError(f"{what} has more than {in_bytes(most)} of text.")
         yield line
-
-
-def _size(count: int) -> str:
-    return f"{count / GIB:.1f} GiB" if count >= GIB // 10 else f"{count} bytes"
