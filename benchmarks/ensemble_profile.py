@@ -20,7 +20,7 @@ from beltrami.lab.bench.ensemble import RUNS, fresh_model, random_split
 from beltrami.lab.bench.problem import BenchProblem
 from beltrami.result import versions
 from beltrami.train import Classification, write_atomically
-from beltrami.train.program import StackedProgram
+from beltrami.train.stacked_program import StackedProgram
 from beltrami.train.validation import AT_END
 
 REPEATS, SHOWN = 5, 9

@@ -79,7 +79,7 @@ def measure(
         config = MEMBERS[member].config(name, exclusive=True, seed=0)
         found = train_member(config, graph, y, [split], task=task, device=device)
         if not isinstance(found, SolverError):
-            outputs = found[0].outputs(graph, device=device).mean(0)
+            outputs = found.ensemble.outputs(graph, device=device).mean(0)
             row[member] = 100 * train.read_test(outputs, y, split)
     return row, graph.x.to_dense()
 

@@ -14,7 +14,7 @@ TIERS = (
     {"model", "image", "data"},
     {"train"},
     {"config"},
-    {"precompute", "result"},
+    {"precompute", "result", "run_folder"},
     {"run"},
     {"predict"},
     {"auto", "estimator"},

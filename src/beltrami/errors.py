@@ -17,6 +17,10 @@ class SolverError(RuntimeError):
     """Time stepping failed; the message names the time reached, the step size and a remedy."""
 
 
+class NotFinite(SolverError):
+    """A state, a loss or a weight became NaN or infinite; the message names where."""
+
+
 class DataError(RuntimeError):
     """A dataset or result file is missing, corrupt or of another kind than its name says. The message is one line; what
     it repeats of a file is shortened."""
@@ -24,6 +28,14 @@ class DataError(RuntimeError):
     def __init__(self, message: str) -> None:
         text = " ".join(message.splitlines())
         super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}")
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user asked to stop; the message says what was kept and how to go on. ``code`` is the exit code."""
+
+    def __init__(self, message: str, *, code: int = 130) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class UnknownName(ValueError):

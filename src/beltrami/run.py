@@ -22,9 +22,11 @@ from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import Classifier
 from beltrami.precompute import positions_of, read_dataset, resolve_files
 from beltrami.result import RunResult, versions
+from beltrami.run_folder import CHECKPOINT, begin_to_save, check_digests, digests
 from beltrami.stencil import tf_idf
 from beltrami.train.callback import AnyCallback
 
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 SPARSE_BELOW = 0.1  # density below which inputs are multiplied by their non-zeros alone
 
 
@@ -70,17 +72,23 @@ def on_split(problem: Problem, config: RunConfig) -> Problem:
 
 
 def run_config(
-    config: RunConfig, *, device: str = "cpu", problem: Problem | None = None, callbacks: Sequence[AnyCallback] = ()
+    config: RunConfig,
+    *,
+    device: str = "cpu",
+    problem: Problem | None = None,
+    callbacks: Sequence[AnyCallback] = (),
+    checkpoints: train.Checkpoints | None = None,
 ) -> tuple[RunResult, Classifier]:
     """Train one configuration and evaluate it: every choice by validation, the test labels read once. A ``problem``
-    that is given has been loaded from a configuration that was checked."""
+    that is given has been loaded from a configuration that was checked. ``checkpoints`` as for ``train.fit``."""
     if problem is None:
         check_settings(config)
         problem = load_problem(config, device=device)
     with train.seeded(config.seed):
         model = problem.model(config)
         inputs, training = model.prepare(problem.x, problem.edges, problem.pos), build_training(config.train)
-        found = train.fit(model, inputs, problem.dataset.y, problem.split, training, callbacks=callbacks)
+        y, split = problem.dataset.y, problem.split
+        found = train.fit(model, inputs, y, split, training, callbacks=callbacks, checkpoints=checkpoints)
     return evaluate_fit(config, problem, model, found), model
 
 
@@ -131,35 +139,50 @@ def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: 
         versions=versions(),
         tried=search_count(config),
         per_class_accuracy=[None if share is None else 100 * share for share in shares],
+        graph=_hexadecimal(problem.edges),
     )
 
 
 def save_run(folder: Path, config: RunConfig, result: RunResult, model: Classifier) -> None:
-    """Write the configuration, the weights and, last, the result into ``folder``."""
-    write_atomically(folder / "config.json", config.to_json().encode())
-    train.save_weights(model, folder / "model.safetensors")
+    """Write the configuration, the weights and, last, the result with the digests of both into ``folder``. Its
+    checkpoint is deleted."""
+    begin_to_save(folder)
+    write_atomically(folder / CONFIG, config.to_json().encode())
+    train.save_weights(model, folder / WEIGHTS)
+    result = replace(result, files=digests(folder, (CONFIG, WEIGHTS)))
     write_atomically(folder / "result.json", result.to_json().encode())
+    (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
 def evaluate_run(folder: Path, *, device: str = "cpu") -> tuple[RunResult, float, float]:
     """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
-    result, config = RunResult.read(folder / "result.json"), read_config(folder / "config.json")
+    result = RunResult.read(folder / "result.json")
+    check_digests(folder, result.files)
+    config = read_config(folder / CONFIG)
     try:
         check_settings(config)
         problem = load_problem(config, device=device)
-        if problem.split.hash != result.split.get("hash"):
-            raise DataError(
-                f"the split of {folder} has hash {result.split.get('hash')}, but today's data give "
-                f"{problem.split.hash}: the dataset differs from the one it was trained on."
-            )
+        known = {"split": (result.split.get("hash"), problem.split.hash)}
+        if result.graph:
+            known["graph"] = (result.graph, _hexadecimal(problem.edges))
+        for what, (then, now) in known.items():
+            if then != now:
+                raise DataError(
+                    f"the {what} of {folder} has hash {then}, but today's data give {now}: the dataset differs from "
+                    "the one it was trained on."
+                )
         with train.seeded(config.seed):
             model = problem.model(config)
-        train.load_weights(model, folder / "model.safetensors", device=device)
+        train.load_weights(model, folder / WEIGHTS, device=device)
         inputs = model.prepare(problem.x, problem.edges, problem.pos)
         logits, y, split = train.predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
     except ValueError as error:  # settings that cannot have been trained with, or weights that are not finite
         raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error
     return result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
+
+
+def _hexadecimal(edges: Edges) -> str:
+    return f"{edges.fingerprint % 2**64:016x}"
 
 
 def similarity_edges(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:

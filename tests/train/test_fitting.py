@@ -23,6 +23,7 @@ from beltrami.train import (
     Task,
     TimeGrid,
     Training,
+    TrainingWarning,
     count_parameters,
     fit,
     predict,
@@ -31,6 +32,7 @@ from beltrami.train import (
     start_fit,
 )
 from beltrami.train.validation import make_validation
+from beltrami.train.weights import tensors_of
 
 TOY = two_cliques()
 AT_END = TimeGrid(multiple=1.0)
@@ -59,7 +61,7 @@ def fitted(
 
 
 def weights_of(model: BLEND) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    return {name: tensor.clone() for name, tensor in tensors_of(model).items()}
 
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
@@ -261,7 +263,10 @@ def test_class_outside_the_models_range_is_refused(node: int, label: int) -> Non
 def test_loss_that_is_not_finite_is_a_solver_error() -> None:
     model = small_blend()
     model.xi.linear.bias.data[0] = torch.inf
-    with pytest.raises(SolverError, match=r"the loss became (nan|inf) in epoch 1: try a smaller learning rate"):
+    with (
+        pytest.warns(TrainingWarning, match=r"the loss became (nan|inf) in epoch 1: the training goes back to epoch 0"),
+        pytest.raises(SolverError, match=r"epoch 1, with 1/8 of the learning rate too: try a smaller learning rate"),
+    ):
         fitted(model, Training(3, adam))
 
 
@@ -269,7 +274,10 @@ def test_weights_that_are_not_finite_are_a_solver_error() -> None:
     def exploding(groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         return torch.optim.SGD(groups, lr=torch.tensor(torch.inf))
 
-    with pytest.raises(SolverError, match=r"the weights became NaN or infinite in epoch 1: try a smaller learning"):
+    with (
+        pytest.warns(TrainingWarning, match=r"the weights became NaN or infinite in epoch 1: the training goes back"),
+        pytest.raises(SolverError, match=r"in epoch 1, with 1/8 of the learning rate too: try a smaller learning rate"),
+    ):
         fitted(small_blend(), Training(3, exploding))
 
 

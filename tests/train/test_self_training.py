@@ -11,7 +11,7 @@ from torch import Tensor
 from toy import small_blend, two_cliques
 
 from beltrami.data import Split
-from beltrami.errors import SolverError
+from beltrami.errors import NotFinite
 from beltrami.train import Epoch, Fit, TimeGrid, Training, fit, fit_many, predict, self_training_labels
 
 TOY = two_cliques()
@@ -99,7 +99,7 @@ def test_a_run_that_fails_first_is_not_tried_again() -> None:
         next(models[1].parameters()).fill_(float("nan"))
     told: list[Epoch] = []
     found = fit_many(models, inputs_of(models[0]), TOY.y, [TOY.split] * 3, TWICE, callbacks=[told.append])
-    assert [type(each) for each in found] == [Fit, SolverError, Fit]
+    assert [type(each) for each in found] == [Fit, NotFinite, Fit]
     assert [each.epochs for each in found if isinstance(each, Fit)] == [12, 12]
     assert [epoch.number for epoch in told] == list(range(1, 13))
     assert {epoch.runs for epoch in told} == {(0, 2)}

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from beltrami.auto.baselines import BaselineResult, run_baselines
+from beltrami.auto.kept_members import KeptMembers, about_problem
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
 from beltrami.data import Dataset, Split
 from beltrami.data.graph_table import GraphTable
@@ -41,6 +43,7 @@ def fit_graph(
     seed: int = 0,
     device: str = "cpu",
     report: Report = lambda result: None,
+    checkpoint: Path | None = None,
 ) -> Predictor:
     """Train on a graph and return its predictor: the best of a portfolio by validation, with calibrated confidence.
 
@@ -53,6 +56,7 @@ def fit_graph(
         calibration: share of the labels that are set aside for prediction sets.
         seed: of the splits and of the weights.
         report: told of every baseline and every member of the portfolio when it is done.
+        checkpoint: file in which trained members are kept; the members in it are not trained again.
     """
     targets = read_targets(table.labels, kind=task)
     check_targets(targets, balanced=balanced)
@@ -62,7 +66,7 @@ def fit_graph(
     if targets.kind != "numbers":
         check_training(targets.names, targets.y, splits)
     options: dict[str, Any] = {"budget": budget, "fast": fast, "balanced": balanced, "seed": seed, "device": device}
-    return fit_labelled(graph, splits, preprocessing, **options, report=report)
+    return fit_labelled(graph, splits, preprocessing, **options, report=report, checkpoint=checkpoint)
 
 
 def fit_dataset(
@@ -75,11 +79,13 @@ def fit_dataset(
     seed: int = 0,
     device: str = "cpu",
     report: Report = lambda result: None,
+    checkpoint: Path | None = None,
 ) -> Predictor:
     """As :func:`fit_graph`, for a named dataset with a split; a share of its validation nodes is set aside."""
     graph, preprocessing = LabelledGraph.of_dataset(dataset)
     splits = [hold_out(split, share=calibration)]
-    return fit_labelled(graph, splits, preprocessing, budget=budget, fast=fast, seed=seed, device=device, report=report)
+    options: dict[str, Any] = {"budget": budget, "fast": fast, "seed": seed, "device": device}
+    return fit_labelled(graph, splits, preprocessing, **options, report=report, checkpoint=checkpoint)
 
 
 def check_targets(targets: Targets, *, balanced: bool = False) -> None:
@@ -104,6 +110,7 @@ def fit_labelled(
     seed: int = 0,
     device: str = "cpu",
     report: Report = lambda result: None,
+    checkpoint: Path | None = None,
 ) -> Predictor:
     """As :func:`fit_graph`, for a graph whose features are preprocessed and whose labels are split."""
     targets = graph.targets
@@ -119,8 +126,12 @@ def fit_labelled(
         if fast:
             selection = linear_selection(graph, linear, seed)
         else:
+            kept = None
+            if checkpoint is not None:
+                options = {"budget": budget, "balanced": balanced, "seed": seed, "task": str(task)}
+                kept = KeptMembers(checkpoint, about_problem(graph, y, splits, **options))
             selection = select(
-                graph, y, splits, linear, task=task, budget=budget, seed=seed, device=device, report=report
+                graph, y, splits, linear, task=task, budget=budget, seed=seed, device=device, report=report, kept=kept
             )
     outputs = selection.ensemble.outputs(graph, device=device)
     calibration = _calibrate(outputs, targets, splits, centre, scale)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from beltrami import train
+from beltrami.auto.kept_members import KeptMembers, TrainedMember
 from beltrami.auto.linear import LinearFit
 from beltrami.auto.portfolio import BASE, MEMBERS, Member
 from beltrami.config.build import build_training
@@ -63,13 +64,14 @@ def select(
     device: str = "cpu",
     members: Mapping[str, Member] = MEMBERS,
     report: Callable[[Attempt], None] = lambda attempt: None,
+    kept: KeptMembers | None = None,
 ) -> Selection:
     """Train every member on every split and return the one with the best mean validation metric.
 
     ``linear``, a fitted linear diffusion, is the first candidate. ``budget`` are seconds for the members together: each
     gets the time that is left, divided by the number of members that are left, and its splits get equal parts of that.
     A training that is not done when its time is up keeps its best epoch so far. Of equal metrics the smaller validation
-    loss is better, and then the earlier member.
+    loss is better, and then the earlier member. Members in ``kept`` are not trained again, and new ones are added.
     """
     best = linear_selection(graph, linear, seed)
     attempts = list(best.attempts)
@@ -78,18 +80,22 @@ def select(
         start = time.perf_counter()
         share = (end - start) / (len(members) - place)
         config = member.config(graph.name, exclusive=task.exclusive, seed=seed)
-        reason = _unfit(config, graph, device, share)
-        metric, note = None, reason
-        if not reason:
+        before = None if kept is None else kept.get(name, config, graph, task.num_outputs)
+        found: TrainedMember | SolverError | None = before
+        end -= 0.0 if before is None else before.seconds  # that were spent before
+        note = "" if before is not None else _unfit(config, graph, device, share)
+        if found is None and not note:
             found = train_member(config, graph, y, splits, task=task, seconds=share, device=device)
-            if isinstance(found, SolverError):
-                note = f"failed: {found}"
-            else:
-                ensemble, score, complete = found
-                metric, note = score.metric, "" if complete else "stopped by the budget"
-                if (score.metric, score.minus_loss) > (best.score.metric, best.score.minus_loss):
-                    best = Selection(name, ensemble, score, ())
-        attempts.append(Attempt(name, member.says, metric, time.perf_counter() - start, note))
+            if kept is not None and isinstance(found, TrainedMember):
+                kept.add(name, found)
+        metric, seconds = None, time.perf_counter() - start
+        if isinstance(found, SolverError):
+            note = f"failed: {found}"
+        elif found is not None:
+            metric, seconds, note = found.score.metric, found.seconds, "" if found.complete else "stopped by the budget"
+            if (found.score.metric, found.score.minus_loss) > (best.score.metric, best.score.minus_loss):
+                best = Selection(name, found.ensemble, found.score, ())
+        attempts.append(Attempt(name, member.says, metric, seconds, note))
         report(attempts[-1])
     return replace(best, attempts=tuple(attempts))
 
@@ -103,8 +109,8 @@ def train_member(
     task: Task,
     seconds: float = float("inf"),
     device: str = "cpu",
-) -> tuple[Ensemble, ValidationScore, bool] | SolverError:
-    """Train a configuration on every split; return the models, their mean score and whether all trainings were done."""
+) -> TrainedMember | SolverError:
+    """Train a configuration on every split; return the models and their mean score."""
     x, edges = prepare(config, graph, device=device)
     start, training, complete = time.perf_counter(), build_training(config.train), True
     models, fits = [], list[Fit]()
@@ -124,7 +130,8 @@ def train_member(
             return error
         models.append(model)
     mean = ValidationScore(_mean([f.best.metric for f in fits]), _mean([f.best.minus_loss for f in fits]), 0.0)
-    return Ensemble(config, tuple(models), tuple(f.best.time for f in fits)), mean, complete
+    ensemble = Ensemble(config, tuple(models), tuple(f.best.time for f in fits))
+    return TrainedMember(ensemble, mean, complete, time.perf_counter() - start)
 
 
 def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Selection:

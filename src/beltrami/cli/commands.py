@@ -1,22 +1,23 @@
-"""The commands of the command line, and its exit codes."""
+"""The commands of the command line."""
 
-import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 import beltrami
 from beltrami.cli import graph_options as own
+from beltrami.cli.ending import Commands, run_commands
 from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
-from beltrami.cli.option import Device, Settings, check_device, check_file, check_folder
+from beltrami.cli.option import Device, Settings, check_device, check_file
 from beltrami.cli.study_tune import study, tune
-from beltrami.errors import DataError, SolverError
+from beltrami.cli.training import Every, Force, Json, Quiet, Resume, Running, train_recipe
 
 app = typer.Typer(
+    cls=Commands,
     help="Beltrami neural diffusion on graphs: a flow on a stencil by a scheme.",
     no_args_is_help=True,
     add_completion=False,
@@ -67,14 +68,20 @@ def train(
         Option(help="Log of every epoch: JSON lines, `*.jsonl`, or a folder of TensorBoard events; may be repeated."),
     ] = None,
     out: Annotated[Path | None, Option(help="Folder for the result, the weights and the configuration.")] = None,
+    resume: Resume = False,
+    force: Force = False,
+    checkpoint: Every = None,
+    quiet: Quiet = False,
+    json: Json = False,
     device: Device = "cpu",
     compare: Annotated[bool, Option("--compare", help="Also run scikit-learn's LabelSpreading on the split.")] = False,
 ) -> None:
     """Train a model on a dataset, or on a graph of your own, and report its accuracy.
 
     Epoch and terminal time are chosen on the validation nodes; test labels are read once, at the end. The run
-    writes `result.json`, `model.safetensors` and `config.json` into the folder of `--out`, by default
-    `runs/DATASET-RECIPE-SEED`. A setting that the chosen kinds do not have is refused.
+    writes `result.json`, `model.safetensors`, `config.json` and a log, `epochs.jsonl`, into the folder of `--out`, by
+    default `runs/DATASET-RECIPE-SEED`, with a number if that is taken. A setting that the chosen kinds do not have is
+    refused. A run that was stopped goes on with `--resume`, to the same bits.
 
     A graph of your own is a folder with tables of nodes and edges, or a file: csv, tsv, parquet, npz or graphml. Nodes
     without a label are those to predict. The best of several models by validation, within `--budget`, is saved in
@@ -94,46 +101,25 @@ def train(
     - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
     from beltrami.config import check_settings, load_recipe, override
-    from beltrami.config.build import build_training
-    from beltrami.report.progress import display, epoch_callback
-    from beltrami.report.terminal import print_run
-    from beltrami.run import load_problem, run_config, save_run
-    from beltrami.train import Callback
-    from beltrami.train.callback import JSONLines, TensorBoard
 
+    running = Running(out, check_device(device), resume, force, checkpoint, quiet, json)
     options = own.GraphOptions(
         nodes, edges, label, id, features, weight, split_column, task, balanced, check, budget, fast, calibration
     )
     if own.is_own_graph(source, nodes, edges):
         datasets_only = {"--split": split, "--split-seed": split_seed, "--set": settings, "--log": log}
         own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare})
-        train_graph(source, options, seed=seed, out=out, device=device)
+        train_graph(source, options, running, seed=seed)
         return
     dataset, recipe = source or "digits", recipe or "blend"
     options.check_dataset(source, recipe)
     if recipe == own.AUTO:
         own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare})
-        train_auto(dataset, options, split=split, split_seed=split_seed, seed=seed, out=out, device=device)
+        train_auto(dataset, options, running, split=split, split_seed=split_seed, seed=seed)
         return
-    where = check_device(device)
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)
-    folder = out or Path("runs") / f"{config.dataset}-{config.recipe}-{config.seed}"
-    check_folder(folder)
-    with display() as shown:
-        problem = load_problem(config, device=where, progress=shown.update)
-    logs: list[Callback] = [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in log or []]
-    epochs, title = build_training(config.train).most_epochs, f"{config.dataset} / {config.recipe}"
-    with display() as shown:
-        show = epoch_callback(shown, epochs, title=title)
-        result, model = run_config(problem.config, problem=problem, callbacks=[show, *logs])
-    save_run(folder, problem.config, result, model)
-    spreading = None
-    if compare:
-        from beltrami.lab.label_spreading import spread_labels
-
-        spreading = spread_labels(problem.dataset, problem.split)
-    print_run(result, folder=folder, label_spreading=spreading)
+    train_recipe(config, running, logs=log or [], compare=compare)
 
 
 @app.command()
@@ -215,25 +201,5 @@ for command in (predict, explain, encode, rewire, bench, study, denoise, tune):
 
 
 def main() -> None:
-    """Run the command line; an error is one line, not a traceback.
-
-    Exit codes: 0 success, 1 failure, 2 bad usage, 130 interrupted.
-    """
-    if os.environ.get("BELTRAMI_TRACEBACK"):
-        app(prog_name="beltrami")
-    try:
-        app(prog_name="beltrami")
-    except ValueError as error:
-        _fail(str(error), code=2)
-    except KeyboardInterrupt:
-        _fail("interrupted.", code=130)
-    except (DataError, SolverError, OSError) as error:
-        _fail(str(error), code=1)
-    except Exception as error:
-        first_line = str(error).strip().split("\n")[0]
-        _fail(f"{type(error).__name__}: {first_line} (BELTRAMI_TRACEBACK=1 shows where)", code=1)
-
-
-def _fail(message: str, *, code: int) -> NoReturn:
-    typer.echo(f"beltrami: {' '.join(message.split())}", err=True)
-    sys.exit(code)
+    """Run the command line; an error is one line, not a traceback."""
+    run_commands(app)

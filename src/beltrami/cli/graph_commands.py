@@ -1,6 +1,7 @@
 """The commands for a user's own graph: the part of ``train`` that takes one, ``predict`` and ``explain``."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,9 @@ import typer
 from typer import Argument, Option
 
 from beltrami.cli.graph_options import AUTO, GraphOptions, run_name
-from beltrami.cli.option import Device, check_device, check_file, check_folder
+from beltrami.cli.option import Device, check_device, check_file
+from beltrami.cli.training import Running, resume_command
+from beltrami.errors import Interrupted
 
 if TYPE_CHECKING:
     from beltrami.data.graph_table import GraphTable
@@ -22,14 +25,14 @@ NAMED = "named"  # the columns that the user named, in the record of a predictor
 Run = Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", metavar="RUN")]
 
 
-def train_graph(source: str | None, options: GraphOptions, *, seed: int, out: Path | None, device: str) -> None:
+def train_graph(source: str | None, options: GraphOptions, running: Running, *, seed: int) -> None:
     """Train on a graph of the user's own, or print what was understood of it."""
     from beltrami.auto.fit_graph import check_targets, fit_graph
     from beltrami.data.labelled_split import split_labels
     from beltrami.data.target import read_targets
-    from beltrami.report.graph_report import TrialTable, print_fit, print_start
+    from beltrami.report.graph_report import TrialTable, print_start
 
-    where, fitting = check_device(device), options.fitting(seed)
+    fitting = options.fitting(seed)
     table = _read(source, options)
     if options.check:
         _check(table, options, fitting)
@@ -37,48 +40,63 @@ def train_graph(source: str | None, options: GraphOptions, *, seed: int, out: Pa
     targets = read_targets(table.labels, kind=options.task)
     check_targets(targets, balanced=options.balanced)
     split_labels(targets.y, column=table.split, **_drawing(fitting))  # refuses before anything is made
-    folder = out or Path("runs") / run_name(source, options)
-    check_folder(folder)
-    print_start(table, targets)
-    with TrialTable(targets.kind, balanced=options.balanced, fast=options.fast) as trials:
-        predictor = fit_graph(
-            table, task=options.task, balanced=options.balanced, device=where, report=trials.add, **fitting
-        )
-    named = {"id": options.id, "weight": options.weight}
-    predictor = replace(predictor, record={**predictor.record, NAMED: named, "balanced": options.balanced})
-    _save(predictor, folder, where)
-    print_fit(predictor, folder=folder)
+
+    def train(checkpoint: Path) -> "Predictor":
+        print_start(table, targets)
+        with TrialTable(targets.kind, balanced=options.balanced, fast=options.fast) as trials:
+            kept: dict[str, Any] = {"report": trials.add, "checkpoint": checkpoint, "device": running.device}
+            predictor = fit_graph(table, task=options.task, balanced=options.balanced, **kept, **fitting)
+        named = {"id": options.id, "weight": options.weight}
+        return replace(predictor, record={**predictor.record, NAMED: named, "balanced": options.balanced})
+
+    _train_predictor(train, running, run_name(source, options))
 
 
 def train_auto(
-    name: str,
-    options: GraphOptions,
-    *,
-    split: str | None,
-    split_seed: int | None,
-    seed: int,
-    out: Path | None,
-    device: str,
+    name: str, options: GraphOptions, running: Running, *, split: str | None, split_seed: int | None, seed: int
 ) -> None:
     """Train the recipe auto on a named dataset."""
     from beltrami.auto.fit_graph import fit_dataset
     from beltrami.config import load_recipe
     from beltrami.data import make_split
     from beltrami.precompute import read_dataset
-    from beltrami.report.graph_report import TrialTable, print_fit
+    from beltrami.report.graph_report import TrialTable
     from beltrami.report.progress import display
 
-    where, fitting = check_device(device), options.fitting(seed)
+    fitting = options.fitting(seed)
     config = load_recipe("blend", name, protocol=split, seed=seed, split_seed=split_seed)
-    folder = out or Path("runs") / f"{name}-{AUTO}-{seed}"
-    check_folder(folder)
-    with display() as shown:
+    with display(quiet=running.quiet) as shown:
         dataset = read_dataset(name, component=config.data.component, progress=shown.update)
     found = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
-    with TrialTable("classes", fast=options.fast) as trials:
-        predictor = fit_dataset(dataset, found, device=where, report=trials.add, **fitting)
-    _save(predictor, folder, where)
-    print_fit(predictor, folder=folder)
+
+    def train(checkpoint: Path) -> "Predictor":
+        with TrialTable("classes", fast=options.fast) as trials:
+            kept: dict[str, Any] = {"report": trials.add, "checkpoint": checkpoint, "device": running.device}
+            return fit_dataset(dataset, found, **kept, **fitting)
+
+    _train_predictor(train, running, f"{name}-{AUTO}-{seed}")
+
+
+def _train_predictor(train: Callable[[Path], "Predictor"], running: Running, name: str) -> None:
+    """Train a predictor in its folder, where trained members are kept in a checkpoint, save and print it."""
+    from beltrami.report.graph_report import print_fit
+    from beltrami.run_folder import CHECKPOINT, is_finished, run_folder
+
+    resumes = (lambda folder: not is_finished(folder)) if running.resume else None
+    with run_folder(running.out, name, force=running.force, resumes=resumes) as folder, running.printing():
+        if running.resume and is_finished(folder):
+            raise ValueError(f"the run in {folder} is finished: use it with `beltrami predict`, or add `--force`.")
+        try:
+            predictor = train(folder / CHECKPOINT)
+        except KeyboardInterrupt as error:
+            kept = "the members that are trained are kept" if (folder / CHECKPOINT).exists() else "nothing is trained"
+            text = f"interrupted; {kept}. Go on with `{resume_command(folder)}`."
+            raise Interrupted(text, code=getattr(error, "code", 130)) from None
+        _save(predictor, folder, running.device)
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+        print_fit(predictor, folder=folder)
+    if running.json:
+        typer.echo(json.dumps(predictor.record, indent=2))
 
 
 def predict(

@@ -124,11 +124,11 @@ def _is_given(value: object) -> bool:
     return value is not None and value is not False and value != []
 
 
-def read_duration(text: str) -> float:
-    """Return the seconds of a duration such as ``60s``, ``5m``, ``1h`` or ``90``."""
+def read_duration(text: str, *, option: str = "--budget") -> float:
+    """Return the seconds of a duration such as ``60s``, ``5m``, ``1h`` or ``90``, which an option was given."""
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([smh]?)", text.strip().lower())
     if found is None or not float(found[1]) > 0:
-        raise ValueError(f"`--budget` takes a time such as 60s, 5m or 1h; got {text!r}.")
+        raise ValueError(f"`{option}` takes a time such as 60s, 5m or 1h; got {text!r}.")
     return float(found[1]) * UNITS[found[2]]
 
 

@@ -1,6 +1,5 @@
 """Options that several commands share, and their checks."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -31,12 +30,9 @@ def check_device(name: str) -> str:
 
 def check_folder(folder: Path) -> None:
     """Make the folder of the results and refuse one that cannot be written, before training begins."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"cannot make {folder} ({error.strerror}): choose another folder with `--out`.") from error
-    if not os.access(folder, os.W_OK):
-        raise OSError(f"cannot write to {folder}: choose another folder with `--out`.")
+    from beltrami.data.file import make_folder
+
+    make_folder(folder)
 
 
 def check_file(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Files: atomic writes, digests, the folders of datasets and caches, and downloads of published files."""
 
+import errno
 import hashlib
 import http.client
 import os
@@ -21,14 +22,37 @@ from beltrami.file_limits import ARCHIVE_BYTES, check_members
 from beltrami.position import Progress
 
 CHUNK = 1 << 18
+TEMPORARY = ".tmp"  # the end of the name of a file that is being written
 TIMEOUT = 30.0
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for results and refuse one that cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"cannot make {folder} ({error.strerror}): choose another folder with `--out`.") from error
+    if not os.access(folder, os.W_OK):
+        raise OSError(f"cannot write to {folder}: choose another folder with `--out`.")
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; move it to ``path`` if the block succeeds, else delete it."""
+    try:
+        with _temporary_file(path) as file:
+            yield file
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            text = f"{path} cannot be written ({error.strerror}): make room, or choose another folder."
+            raise OSError(text) from error
+        raise
+
+
+@contextmanager
+def _temporary_file(path: Path) -> Iterator[IO[bytes]]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY, delete=False) as file:
         try:
             yield file
             file.flush()

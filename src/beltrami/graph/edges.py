@@ -13,6 +13,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from beltrami.errors import check_graph
 from beltrami.graph.row_chunks import RowChunks, chunk_rows
 
+FACTORS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)  # odd numbers without a pattern, below 2^63
+
 
 @dataclass(frozen=True, eq=False)
 class Compressed:
@@ -88,6 +90,15 @@ class Edges:
         j, i = j[permutation], i[permutation]
         weight = None if weight is None else weight[permutation]
         return Edges(j, i, num_nodes, weight, permutation, *Compressed.pair(i, j, (num_nodes, num_nodes)))
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """A number for the nodes, edges and weights, whatever the order of the edges; other graphs have others."""
+        mixed = self.j * FACTORS[0] + self.i * FACTORS[1]  # 64-bit integers wrap around
+        if self.weight is not None:
+            mixed = mixed + self.weight.double().view(torch.int64) * FACTORS[2]
+        mixed = (mixed ^ (mixed >> 29)) * FACTORS[2]
+        return int((mixed ^ (mixed >> 32)).sum()) ^ self.num_nodes
 
     @staticmethod
     def cached(edge_index: Tensor, *, num_nodes: int) -> "Edges":

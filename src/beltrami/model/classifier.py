@@ -1,8 +1,11 @@
 """The interface that training needs of a model, BLEND or a baseline."""
 
+import json
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +24,24 @@ class Inputs:
     x: Matrix
     edges: Edges
     pos: Matrix | None = None
+    given: Edges | None = None  # the graph before the model rewired it
+
+    @property
+    def graph(self) -> int:
+        """The fingerprint of the graph as it was given."""
+        return (self.edges if self.given is None else self.given).fingerprint
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training found out for a model: the time at which the flow stops, and the graph it was fitted on."""
+
+    time: float
+    graph: int  # its fingerprint
+
+
+class OtherGraphWarning(UserWarning):
+    """A fitted model is used on another graph than that of its training."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +64,47 @@ class Classifier(nn.Module, ABC):
     ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``positions`` is 0 for a model
     without them; ``time`` is the terminal time T, 0 for a model without time. ``x`` and ``pos`` may be sparse. In a
     loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
+
+    In evaluation mode a fitted model stops at the time that its training chose, which is part of its ``state_dict``; in
+    training mode, and before it is fitted, it stops at T. It warns on another graph than that of its training.
     """
 
     features: int
     positions: int
     num_classes: int
     time: float
+    fitted: Fitted | None = None
 
     def forward(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Tensor:
-        return self.run(self.prepare(x, edge_index, pos)).logits
+        inputs = self.prepare(x, edge_index, pos)
+        if self.training or self.fitted is None:
+            return self.run(inputs).logits
+        if inputs.graph != self.fitted.graph:
+            warnings.warn(
+                "this model was fitted on another graph, of other nodes, edges, directions or weights: its scores on "
+                "this one have not been validated.",
+                OtherGraphWarning,
+                stacklevel=3,
+            )
+        return self.logits_along(inputs, (0.0, self.fitted.time))[-1]
+
+    def get_extra_state(self) -> Tensor:
+        """Return what training found, as bytes, for the ``state_dict``."""
+        text = b"" if self.fitted is None else json.dumps(asdict(self.fitted)).encode()
+        return torch.tensor(list(text), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Read what training found from a ``state_dict``."""
+        text = bytes(state.tolist())
+        found = Fitted(**json.loads(text)) if text else None
+        if found is not None and not (isinstance(found.time, float) and 0 <= found.time < float("inf")):
+            raise ValueError(f"the time at which the flow stops is {found.time!r}")
+        self.fitted = found
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # Weights of earlier versions do not hold what training found.
+        state_dict.setdefault(f"{prefix}_extra_state", torch.empty(0, dtype=torch.uint8))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     @property
     @abstractmethod
@@ -81,7 +134,7 @@ class Classifier(nn.Module, ABC):
             raise ValueError("this model takes no positions: leave `pos` out, or build it with positions.")
         if pos is not None:
             pos = _checked_matrix(pos, "pos", rows=n, columns=self.positions)
-        return self.arrange(Inputs(x, edges, pos))
+        return replace(self.arrange(Inputs(x, edges, pos)), given=edges)
 
     def arrange(self, inputs: Inputs) -> Inputs:
         """Return checked inputs in the form that :meth:`run` expects."""

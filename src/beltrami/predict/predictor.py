@@ -24,6 +24,7 @@ from beltrami.predict.graph_file import load_graph, save_graph
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions, label_reaches
 from beltrami.predict.shares import Explanation
 from beltrami.predict.trained_models import Ensemble, new_model
+from beltrami.run_folder import begin_to_save, check_digests, digests
 from beltrami.train import Classification, MultiLabel, Regression, Task, load_weights, save_weights
 
 NEW_GRAPH = (
@@ -125,13 +126,19 @@ class Predictor:
         return self.ensemble.explain(self.graph, list(self.graph.ids).index(node), exclusive=self.exclusive)
 
     def save(self, folder: Path) -> None:
-        """Write the predictor into a folder; ``predictor.json`` comes last, and until then the folder has none."""
-        (folder / "predictor.json").unlink(missing_ok=True)
+        """Write the predictor into a folder; ``predictor.json``, with the digests of the others, comes last."""
+        begin_to_save(folder)
         write_atomically(folder / "config.json", self.ensemble.config.to_json().encode())
         for k, model in enumerate(self.ensemble.models):
             save_weights(model, folder / f"model-{k}.safetensors")
         save_graph(folder / "graph.safetensors", self.graph, self.splits)
-        write_atomically(folder / "predictor.json", json.dumps(self._facts(), indent=2).encode())
+        names = [
+            "config.json",
+            "graph.safetensors",
+            *(f"model-{k}.safetensors" for k in range(len(self.ensemble.models))),
+        ]
+        facts = {**self._facts(), "files": digests(folder, names)}
+        write_atomically(folder / "predictor.json", json.dumps(facts, indent=2).encode())
 
     @staticmethod
     def load(folder: Path) -> "Predictor":
@@ -150,6 +157,7 @@ class Predictor:
         if facts.get("schema") != SCHEMA:
             found = f"{folder} has a predictor of schema {facts.get('schema')}"
             raise DataError(f"{found}, and this version reads {SCHEMA}: train again.")
+        check_digests(folder, facts.get("files", {}))
         config = read_config(folder / "config.json")
         graph, splits = load_graph(folder / "graph.safetensors", names=tuple(facts["names"]), kind=facts["kind"])
         models = []

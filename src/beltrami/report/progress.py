@@ -10,6 +10,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from beltrami.lab.study.record import Record
 from beltrami.train import Epoch
 
+FIRST_LINE, BETWEEN_LINES = 2.0, 10.0  # seconds, where there is no terminal
+
 
 class Display:
     """Bars on a terminal, by name. Elsewhere there are no bars, and messages are plain lines."""
@@ -32,11 +34,12 @@ class Display:
 
 
 @contextmanager
-def display(title: str | None = None) -> Iterator[Display]:
-    """Open a display on the standard error; the bars disappear at the end. A title has a bar without a count."""
+def display(title: str | None = None, *, quiet: bool = False) -> Iterator[Display]:
+    """Open a display on the standard error; the bars disappear at the end. A title has a bar without a count. A quiet
+    display shows nothing."""
     name, state = TextColumn("[bold]{task.description}"), TextColumn("{task.fields[state]}", markup=False)
     columns = (SpinnerColumn(), name, BarColumn(bar_width=24), state, TimeElapsedColumn())
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, quiet=quiet)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         if title is not None:
             bars.add_task(title, total=None, state="")
@@ -44,12 +47,20 @@ def display(title: str | None = None) -> Iterator[Display]:
 
 
 def epoch_callback(shown: Display, epochs: int, *, title: str) -> Callable[[Epoch], None]:
-    """Return a callback that shows the loss, the validation accuracy and the evaluations of f after each epoch."""
+    """Return a callback that shows the loss, the validation accuracy and the evaluations of f after each epoch; without
+    a terminal, as a line from time to time."""
+    due = time.monotonic() + FIRST_LINE
 
     def show(epoch: Epoch) -> None:
+        nonlocal due
         (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
         accuracies = f"val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} at t = {best.time:.2f}"
-        shown.update(title, epoch.number, epochs, f" loss {loss:.3f}  {accuracies}  f {epoch.evaluations}")
+        state = f" loss {loss:.3f}  {accuracies}  f {epoch.evaluations}"
+        if shown.live:
+            shown.update(title, epoch.number, epochs, state)
+        elif time.monotonic() >= due:
+            shown.message(f"{title}: epoch {epoch.number}/{epochs} {state}")
+            due = time.monotonic() + BETWEEN_LINES
 
     return show
 

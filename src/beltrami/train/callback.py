@@ -4,6 +4,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -43,8 +44,9 @@ NAMES = ("loss", "metric", "val_loss", "time", "best_metric", "best_time")  # of
 
 
 class JSONLines(Callback):
-    """Writes a file of JSON lines, one per epoch and run, that replaces an older file when training begins. Its fields
-    are ``epoch``, ``run``, ``evaluations`` and ``NAMES``; numbers that are not finite are null."""
+    """Writes a file of JSON lines, one per epoch and run. Its fields are ``epoch``, ``run``, ``evaluations`` and
+    ``NAMES``; numbers that are not finite are null. An older file is replaced when training begins; a training that
+    goes on keeps the lines of the epochs before."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -53,11 +55,25 @@ class JSONLines(Callback):
     def on_epoch(self, epoch: Epoch) -> None:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            before = self._lines_before(epoch.number)
             self._file = self.path.open("w")
+            self._file.writelines(before)
         for run, values in _by_run(epoch):
             line = {"epoch": epoch.number, "run": run, **values, "evaluations": epoch.evaluations}
             self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()  # so that others can follow the training
+
+    def _lines_before(self, number: int) -> list[str]:
+        """Return the lines of the file about earlier epochs; an incomplete line ends them."""
+        lines: list[str] = []
+        if number == 1 or not self.path.exists():
+            return lines
+        with self.path.open(errors="replace") as file:
+            for line in file:
+                with suppress(ValueError, TypeError, KeyError):
+                    if json.loads(line)["epoch"] < number:
+                        lines.append(line)
+        return lines
 
     def close(self) -> None:
         if self._file is not None:

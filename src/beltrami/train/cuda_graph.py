@@ -1,7 +1,7 @@
 """CUDA graphs: work captured once and replayed without launches from the host, which dominate on small graphs."""
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Generic, TypeVar
 
@@ -11,6 +11,7 @@ from torch.optim import SGD, Optimizer
 
 from beltrami.model import Classifier
 from beltrami.scheme.base import warmup
+from beltrami.train.state import set_optimiser_state
 from beltrami.train.weights import ExponentialMovingAverage
 
 T = TypeVar("T")
@@ -109,6 +110,13 @@ class OptimiserStep:
         if self._graph is None:
             self._graph = self._captured()
         return self._graph()
+
+    def load(self, state: Mapping[str, Tensor], rates: Sequence[float]) -> None:
+        """Give the optimiser a saved state and the learning rates of its groups; the next step captures anew."""
+        set_optimiser_state(self.optimiser, state)
+        for group, rate in zip(self.optimiser.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._graph = None
 
     def _work(self) -> Tensor:
         loss = self.compute_gradients()

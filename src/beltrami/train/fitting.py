@@ -1,21 +1,27 @@
 """Fitting: training one model or many, through the rounds of self-training, as an iterator of epochs."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from beltrami.data import Split
 from beltrami.errors import SolverError
-from beltrami.model import Classifier, Inputs
+from beltrami.model import Classifier, Fitted, Inputs
 from beltrami.train.callback import AnyCallback, Callback, Epoch
 from beltrami.train.loop import Fit, Loop
-from beltrami.train.program import SingleProgram, StackedProgram
+from beltrami.train.program import SingleProgram
+from beltrami.train.self_training import self_training_labels
+from beltrami.train.stacked_program import StackedProgram
+from beltrami.train.state import TrainingState, copies, write_into
 from beltrami.train.task import Classification, Task
 from beltrami.train.training import Training
 from beltrami.train.validation import predict
 from beltrami.train.weights import StackedWeights
+
+if TYPE_CHECKING:
+    from beltrami.train.checkpoint import Checkpoints
 
 
 class Fitting(Iterator[Epoch]):
@@ -41,6 +47,7 @@ class Fitting(Iterator[Epoch]):
         task: Task | None,
         *,
         stacked: bool,
+        checkpoint: TrainingState | None = None,
     ) -> None:
         outputs = models[0].num_classes
         task = Classification(outputs) if task is None else task
@@ -51,12 +58,17 @@ class Fitting(Iterator[Epoch]):
             raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
         for split in splits:
             task.check(y, split)
+        for model in models:
+            model.fitted = None
         self._models, self._inputs, self._splits = models, inputs, splits
         self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False
         self._results: list[Fit | SolverError] | None = None
-        initial = StackedWeights.of(models) if training.self_training else None
-        self._epochs = self._train(self._loop(models, [y] * len(models), splits), y, initial)
+        self._initial = StackedWeights.of(models) if training.self_training else None
+        self._first: dict[int, Fit] = {}  # the results of the first round, once the second has begun
+        self._targets: tuple[Sequence[Tensor], Sequence[Split]] = ([y] * len(models), splits)  # of the current round
+        self._current = self._loop(models) if checkpoint is None else self._continued(checkpoint)
+        self._epochs = self._train(y)
 
     def __next__(self) -> Epoch:
         return next(self._epochs)
@@ -81,47 +93,96 @@ class Fitting(Iterator[Epoch]):
             raise result
         return result
 
-    def _loop(self, models: Sequence[Classifier], ys: Sequence[Tensor], splits: Sequence[Split]) -> Loop:
-        inputs, training, task = self._inputs, self._training, self._task
+    def checkpoint(self) -> TrainingState:
+        """Return where the training of one model stands; ``start_fit`` goes on from it, to the same bits."""
+        state = self._current.checkpoint()
+        if self._initial is not None:
+            state.tensors.update(copies("initial", self._initial.tensors))
+        if self._first:
+            (y,), (split,) = self._targets
+            state.tensors.update(copies("second", {"y": y, "train": split.train, "test": split.test}))
+            state.values["first"] = self._first[0].to_json()
+        return state
+
+    def _continued(self, checkpoint: TrainingState) -> Loop:
+        """Return the loop of the round in which a checkpoint was written, as it was then."""
+        if self._initial is not None:
+            write_into(self._initial.tensors, checkpoint.part("initial"))
+        if "first" in checkpoint.values:
+            second, split = checkpoint.part("second"), self._splits[0]
+            second = {name: tensor.to(split.train.device) for name, tensor in second.items()}
+            self._first = {0: Fit.from_json(checkpoint.values["first"])}
+            wider = replace(split, train=second["train"], test=second["test"], calibration=None)
+            self._targets = ([second["y"]], [wider])
+        loop = self._loop(self._models)
+        loop.go_on_from(checkpoint)
+        return loop
+
+    def _loop(self, models: Sequence[Classifier]) -> Loop:
+        (ys, splits), inputs, training, task = self._targets, self._inputs, self._training, self._task
         if self._stacked:
             return Loop(StackedProgram(models, inputs, ys, splits, training, task), training)
         return Loop(SingleProgram(models[0], inputs, ys[0], splits[0], training, task), training)
 
-    def _train(self, loop: Loop, y: Tensor, initial: StackedWeights | None) -> Iterator[Epoch]:
-        """Yield the epochs of the first round, ``loop``, and of the second where there is one, from ``initial``."""
-        models, splits = self._models, self._splits
-        results = yield from self._round(loop, {})
-        first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
-        if initial is not None and first and not self._stopped:
-            labels = []
-            for run, found in first.items():
-                logits = predict(models[run], self._inputs, time=found.best.time)
-                labels.append(self_training_labels(logits, y, splits[run], self._training.self_training))
-                initial.write_to(models[run], run)
-            ys, wider = zip(*labels, strict=True)
-            second = yield from self._round(self._loop([models[run] for run in first], ys, wider), first)
-            for run, fit in zip(first, second, strict=True):
-                results[run] = first[run].then(fit) if isinstance(fit, Fit) else fit
+    def _train(self, y: Tensor) -> Iterator[Epoch]:
+        """Yield the epochs of the current round, and of a second one where there is self-training."""
+        results: list[Fit | SolverError] = list(self._first.values())
+        if not self._first:
+            results = yield from self._round()
+            if self._initial is not None and not self._stopped:
+                self._begin_second_round(self._initial, results, y)
+        if self._first:
+            second = yield from self._round()
+            for run, fit in zip(self._first, second, strict=True):
+                results[run] = self._first[run].then(fit) if isinstance(fit, Fit) else fit
+        for model, result in zip(self._models, results, strict=True):
+            if isinstance(result, Fit):
+                model.fitted = Fitted(result.best.time, self._inputs.graph)
         self._results = results
 
-    def _round(self, loop: Loop, first: Mapping[int, Fit]) -> Generator[Epoch, None, list[Fit | SolverError]]:
-        """Yield the epochs of a round and return its results; runs and epochs count on from the round ``first``."""
-        runs, firsts, epochs = list(first), first.values(), iter(loop)
+    def _begin_second_round(self, initial: StackedWeights, results: Sequence[Fit | SolverError], y: Tensor) -> None:
+        """Label the most certain nodes of the runs that succeeded, and begin anew from their initial weights."""
+        self._first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
+        if not self._first:
+            return
+        labels = []
+        for run, found in self._first.items():
+            logits = predict(self._models[run], self._inputs, time=found.best.time)
+            labels.append(self_training_labels(logits, y, self._splits[run], self._training.self_training))
+            initial.write_to(self._models[run], run)
+        ys, wider = zip(*labels, strict=True)
+        self._targets = (ys, wider)
+        self._current = self._loop([self._models[run] for run in self._first])
+
+    def _round(self) -> Generator[Epoch, None, list[Fit | SolverError]]:
+        """Yield the epochs of a round and return its results; runs and epochs count on from the first round."""
+        runs, firsts, epochs = list(self._first), self._first.values(), iter(self._current)
         while not self._stopped and (epoch := next(epochs, None)) is not None:
             yield replace(
                 epoch,
                 number=max((fit.epochs for fit in firsts), default=0) + epoch.number,
-                runs=tuple(runs[k] for k in epoch.runs) if first else epoch.runs,
+                runs=tuple(runs[k] for k in epoch.runs) if runs else epoch.runs,
                 evaluations=sum(fit.stats.evaluations for fit in firsts) + epoch.evaluations,
             )
-        return loop.finish()
+        return self._current.finish()
 
 
 def start_fit(
-    model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task | None = None
+    model: Classifier,
+    inputs: Inputs,
+    y: Tensor,
+    split: Split,
+    training: Training,
+    task: Task | None = None,
+    *,
+    checkpoint: TrainingState | None = None,
 ) -> Fitting:
-    """Return the training of one model as an iterator of epochs; arguments as for :func:`fit`."""
-    return Fitting([model], inputs, y, [split], training, task, stacked=False)
+    """Return the training of one model as an iterator of epochs; arguments as for :func:`fit`.
+
+    ``checkpoint`` is what :meth:`Fitting.checkpoint` returned for the same arguments: the training goes on from there
+    to the same bits as one that never stopped, on the same machine with the same number of threads.
+    """
+    return Fitting([model], inputs, y, [split], training, task, stacked=False, checkpoint=checkpoint)
 
 
 def fit(
@@ -133,14 +194,18 @@ def fit(
     *,
     task: Task | None = None,
     callbacks: Iterable[AnyCallback] = (),
+    checkpoints: "Checkpoints | None" = None,
 ) -> Fit:
     """Train in place by full-batch gradient steps, on the targets of the training nodes alone.
 
     The validation nodes of ``split`` choose epoch and terminal time, and ``model``, which has prepared the ``inputs``,
     holds the weights of the best epoch afterwards. ``y`` (n, ...): targets; test nodes may have any. ``task``: their
-    kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch.
+    kind, None for as many classes as the model has outputs. ``callbacks`` are told of every epoch. With ``checkpoints``
+    the training goes on from the state in their file, if there is one, and keeps its own state there.
     """
-    return _followed(start_fit(model, inputs, y, split, training, task), callbacks).result
+    state = None if checkpoints is None else checkpoints.read()
+    fitting = start_fit(model, inputs, y, split, training, task, checkpoint=state)
+    return _followed(fitting, callbacks, checkpoints).result
 
 
 def fit_many(
@@ -169,36 +234,17 @@ def fit_many(
     return _followed(Fitting(models, inputs, y, splits, training, task, stacked=True), callbacks).results
 
 
-def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback]) -> Fitting:
+def _followed(fitting: Fitting, callbacks: Iterable[AnyCallback], checkpoints: "Checkpoints | None" = None) -> Fitting:
     """Train to the end, tell the callbacks of every epoch and close them, and return the ended training."""
     callbacks = list(callbacks)
     try:
         for epoch in fitting:
             for callback in callbacks:
                 (callback.on_epoch if isinstance(callback, Callback) else callback)(epoch)
+            if checkpoints is not None:
+                checkpoints.after(epoch, fitting)
     finally:
         for callback in callbacks:
             if isinstance(callback, Callback):
                 callback.close()
     return fitting
-
-
-def self_training_labels(logits: Tensor, y: Tensor, split: Split, most: int) -> tuple[Tensor, Split]:
-    r"""Return labels and split with the most certain nodes of each predicted class added to the training nodes.
-
-    .. math:: S_c = \text{the } k \text{ largest } p_{ic} \text{ among } \{i \notin \text{train, val} :
-        \mathrm{argmax}_{c'}\, p_{ic'} = c\}, \qquad p_i = \mathrm{softmax}\, \ell_i
-
-    ``most`` is k; where there are fewer nodes, all of them are added. The label of an added node is its prediction; its
-    entry of ``y`` is not read. It is no test node of the new split; results are computed on the split as it was.
-    ``logits`` (n, classes), ``y`` (n,) -> ``y`` (n,).
-    """
-    certainty, predicted = Classification(logits.shape[1]).probabilities(logits).max(1)
-    free = ~(split.train | split.val)
-    added = torch.zeros_like(free)
-    for c in range(logits.shape[1]):
-        nodes = (free & (predicted == c)).nonzero()[:, 0]
-        order = certainty[nodes].argsort(descending=True, stable=True)
-        added[nodes[order[:most]]] = True
-    wider = replace(split, train=split.train | added, test=split.test & ~added, calibration=None)
-    return torch.where(added, predicted.to(y.dtype), y), wider

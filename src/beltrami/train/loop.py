@@ -2,20 +2,30 @@
 
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from beltrami.errors import SolverError
+from beltrami.errors import NotFinite, SolverError
 from beltrami.scheme import Stats
 from beltrami.train.callback import Epoch
+from beltrami.train.state import TrainingState, copies
 from beltrami.train.training import Training
 from beltrami.train.validation import AT_END, TimeGrid, ValidationScore
 
 ADVICE = "try a smaller learning rate or a shorter time."
+MOST_HALVINGS = 3  # of the learning rate, after a loss that is not finite
+SNAPSHOT_EVERY = 50  # epochs between the states to which such a training returns
+GOOD = "good"  # the name of the snapshot in a checkpoint
+
+
+class TrainingWarning(UserWarning):
+    """Something in a training went wrong and was mended; the message says what and how."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,15 @@ class Fit:
     epochs: int  # that were trained
     seconds: float  # wall time; of runs trained together, the share of one
     stats: Stats  # what the solves cost
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fit as plain values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> "Fit":
+        """Return the fit that :meth:`to_json` wrote."""
+        return Fit(**values | {"best": ValidationScore(**values["best"]), "stats": Stats(**values["stats"])})
 
     def then(self, other: "Fit") -> "Fit":
         """Return the fit of a later round with the epochs, time and cost of this one added."""
@@ -42,6 +61,14 @@ class _Run:
     stats: Stats = field(default_factory=Stats)
     error: SolverError | None = None
     going: bool = True
+    halvings: int = 0  # of the learning rate
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(replace(self, error=None))
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> "_Run":
+        return _Run(**values | {"best": ValidationScore(**values["best"]), "stats": Stats(**values["stats"])})
 
 
 class Program(ABC):
@@ -75,30 +102,94 @@ class Program(ABC):
     def restore_best(self) -> None:
         """Give the model of every run its best weights."""
 
+    def state(self) -> TrainingState | None:
+        """Return copies of what a step changes: weights, best weights, optimiser, random numbers; None if the program
+        cannot go on from a copy."""
+        return None
+
+    def load_state(self, state: TrainingState) -> None:
+        """Go on from a state that :meth:`state` returned."""
+        raise NotImplementedError
+
     @abstractmethod
     def validate_best(self) -> list[ValidationScore]:
         """Return the best score of every run over the time grid, at its best weights."""
 
 
 class Loop:
-    """Trains the runs of a program: an iterator of epochs, each a gradient step and a validation. A run ends when its
-    validation score has not improved for ``training.patience`` epochs, or when its loss is not finite."""
+    """Trains the runs of a program: an iterator of epochs, each a gradient step and a validation.
+
+    A run ends when its validation score has not improved for ``training.patience`` epochs. When a loss is not finite,
+    one run alone returns to a state at most ``SNAPSHOT_EVERY`` epochs before and goes on with half the learning rate,
+    at most ``MOST_HALVINGS`` times; of several runs together, the run ends with an error.
+    """
 
     def __init__(self, program: Program, training: Training) -> None:
         self.program, self.training = program, training
         self._runs = [_Run() for _ in program.runs]
-        self._seconds = 0.0
+        self._seconds, self._number = 0.0, 0  # the number of the last epoch
+        self._good = self.state()  # the last snapshot
 
     def __iter__(self) -> Iterator[Epoch]:
-        for number in range(1, self.training.epochs + 1):
+        while self._number < self.training.epochs and self._going():
             start = time.perf_counter()
-            epoch = self._epoch(number)
-            self._seconds += time.perf_counter() - start
+            self._number += 1
+            try:
+                epoch = self._epoch(self._number)
+            except NotFinite as error:
+                self._return_to_snapshot(error)
+                continue
+            finally:
+                self._seconds += time.perf_counter() - start
             if epoch is None:
                 return
+            if self._number % SNAPSHOT_EVERY == 0 and all(math.isfinite(score.minus_loss) for score in epoch.scores):
+                self._good = self.state()
             yield epoch
-            if not epoch.going:
-                return
+
+    def state(self) -> TrainingState | None:
+        """Return where the training stands; None if it cannot go on from there."""
+        state = self.program.state()
+        if state is not None:
+            runs = [run.to_json() for run in self._runs]
+            state.values.update(epoch=self._number, runs=runs, seconds=self._seconds)
+        return state
+
+    def checkpoint(self) -> TrainingState:
+        """Return where the training stands, with the last snapshot, so that it goes on as if it had not stopped."""
+        state = self.state()
+        if state is None or self._good is None:
+            raise ValueError("models that are trained together have no checkpoints: train one with `fit`.")
+        return TrainingState(
+            {**state.tensors, **copies(GOOD, self._good.tensors)}, {**state.values, GOOD: self._good.values}
+        )
+
+    def go_on_from(self, checkpoint: TrainingState) -> None:
+        """Go on from what :meth:`checkpoint` returned."""
+        self._load(checkpoint)
+        self._good = TrainingState(checkpoint.part(GOOD), checkpoint.values[GOOD])
+
+    def _load(self, state: TrainingState) -> None:
+        self._number, self._seconds = state.values["epoch"], state.values["seconds"]
+        self._runs = [_Run.from_json(values) for values in state.values["runs"]]
+        self.program.load_state(state)
+
+    def _return_to_snapshot(self, error: NotFinite) -> None:
+        """Go back to the last snapshot with half the learning rate, or end the run with the error."""
+        if self._good is None:
+            raise NotFinite(f"{error}: {ADVICE}") from error
+        good, seconds = self._good, self._seconds
+        (saved,) = good.values["runs"]
+        if saved["halvings"] == MOST_HALVINGS:
+            text = f"{error}, with 1/{2**MOST_HALVINGS} of the learning rate too: {ADVICE}"
+            self._runs[0].going, self._runs[0].error = False, NotFinite(text)
+            return
+        saved["halvings"] += 1
+        good.values["rates"] = [rate / 2 for rate in good.values["rates"]]
+        self._load(good)
+        self._seconds = seconds
+        text = f"{error}: the training goes back to epoch {self._number} with half the learning rate."
+        warnings.warn(text, TrainingWarning, stacklevel=2)
 
     def finish(self) -> list[Fit | SolverError]:
         """Give the models their best weights, choose their terminal times, and return the result of each run."""
@@ -123,7 +214,7 @@ class Loop:
         except ValueError as error:  # inputs were checked before: a state that is not finite comes from the weights
             if all(bool(torch.isfinite(parameter).all()) for parameter in self.program.parameters):
                 raise
-            raise SolverError(f"the weights became NaN or infinite in epoch {number}: {ADVICE}") from error
+            raise NotFinite(f"the weights became NaN or infinite in epoch {number}") from error
         improved = [row for row, run in active.items() if scores[row] > run.best]
         for row in improved:
             active[row].best, active[row].best_epoch = scores[row], number
@@ -142,14 +233,16 @@ class Loop:
         )
 
     def _step(self, number: int) -> list[float]:
-        """Take a gradient step and return the losses; a run whose loss is not finite ends."""
+        """Take a gradient step and return the losses; of several runs, one whose loss is not finite ends."""
         losses = self.program.step(number)
         for row, run in self._going().items():
             run.epochs = number
             run.stats.add(self.program.stats)
             if not math.isfinite(losses[row]):
-                run.going = False
-                run.error = SolverError(f"the loss became {losses[row]} in epoch {number}: {ADVICE}")
+                reason = f"the loss became {losses[row]} in epoch {number}"
+                if self._good is not None:
+                    raise NotFinite(reason)
+                run.going, run.error = False, NotFinite(f"{reason}: {ADVICE}")
         return losses
 
     def _going(self) -> dict[int, _Run]:

@@ -38,7 +38,7 @@ def load_weights(model: nn.Module, path: Path, *, device: torch.device | str = "
         raise DataError(f"the weights in {path} cannot be read ({error}): train the run again.") from None
     try:
         model.load_state_dict({name: tensor.to(device) for name, tensor in weights.items()})
-    except RuntimeError as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         first = " ".join(str(error).split())[:200]
         raise DataError(f"the weights in {path} are of another model ({first}): check its configuration.") from None
 

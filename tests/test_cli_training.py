@@ -1,0 +1,206 @@
+"""Runs on the command line: folders, locks, interrupts, --resume to the same bits, and files that belong together."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+from shell import Beltrami
+from torch import equal
+
+from beltrami.run_folder import run_folder
+from beltrami.train import Checkpoints
+
+QUICK = ("train", "digits", "--set", "train.epochs=4", "--set", "train.patience=4")
+DISTURBED = ("train", "digits", "--set", "train.epochs=40", "--set", "train.patience=40", "--checkpoint", "5")
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def weights_equal(one: Path, other: Path) -> bool:
+    first, second = load_file(one / "model.safetensors"), load_file(other / "model.safetensors")
+    return first.keys() == second.keys() and all(equal(tensor, second[name]) for name, tensor in first.items())
+
+
+def facts_of(folder: Path) -> dict[str, Any]:
+    """The result of a run without its times."""
+    facts = json.loads((folder / "result.json").read_text())
+    return {name: value for name, value in facts.items() if name != "train_seconds"}
+
+
+@pytest.fixture
+def stop_at(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Send this process a signal after an epoch of the training."""
+
+    def arrange(number: int, epoch: int, times: int = 1) -> None:
+        after = Checkpoints.after
+
+        def then(self: Checkpoints, told: Any, fitting: Any) -> None:
+            if told.number == epoch:
+                for _ in range(times):
+                    signal.raise_signal(number)
+            after(self, told, fitting)
+
+        monkeypatch.setattr(Checkpoints, "after", then)
+
+    return arrange
+
+
+@pytest.mark.slow
+def test_a_second_run_has_a_folder_of_its_own(beltrami: Beltrami) -> None:
+    assert "saved in runs/digits-blend-0\n" in beltrami(*QUICK).out
+    before = files_of(Path("runs/digits-blend-0"))
+    assert "saved in runs/digits-blend-0-2\n" in beltrami(*QUICK, "--set", "train.lr=0.02").out
+    assert files_of(Path("runs/digits-blend-0")) == before
+    assert sorted(before) == ["config.json", "epochs.jsonl", "model.safetensors", "result.json"]
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_replaced_by_force_alone(beltrami: Beltrami) -> None:
+    beltrami(*QUICK, "--out", "a")
+    before = files_of(Path("a"))
+    refused = beltrami(*QUICK, "--out", "a", "--set", "train.lr=0.02")
+    assert refused.code == 2
+    assert "a holds a finished run: replace it with `--force`" in refused.err
+    assert files_of(Path("a")) == before
+    assert beltrami(*QUICK, "--out", "a", "--set", "train.lr=0.02", "--force").code == 0
+    assert files_of(Path("a")).keys() == before.keys()
+    assert files_of(Path("a"))["config.json"] != before["config.json"]
+
+
+@pytest.mark.slow
+def test_a_folder_has_one_writer(beltrami: Beltrami) -> None:
+    with run_folder(Path("a"), "a"):
+        refused = beltrami(*QUICK, "--out", "a")
+        assert refused.code == 1
+        assert "another process is writing to a" in refused.err
+    with run_folder(None, "digits-blend-0") as taken:
+        assert taken == Path("runs/digits-blend-0")
+        assert "saved in runs/digits-blend-0-2\n" in beltrami(*QUICK).out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_keeps_the_best_so_far_and_says_how_to_go_on(
+    beltrami: Beltrami, stop_at: Any, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    with monkeypatch.context():
+        stop_at(number, 3)
+        stopped = beltrami(*QUICK, "--out", "a")
+    assert stopped.code == code
+    assert "stopping after this epoch; once more to stop at once" in stopped.err
+    assert re.search(r"stopped after epoch 3, with a validation accuracy of \d+\.\d% at best", stopped.err)
+    command = re.search(r"Go on with `beltrami (.*)`", stopped.err)
+    assert command is not None
+    assert sorted(files_of(Path("a"))) == ["checkpoint.safetensors", "epochs.jsonl"]
+    refused = beltrami(*QUICK, "--out", "a")
+    assert refused.code == 2
+    assert "a holds an unfinished run: go on with `--resume`, begin anew with `--force`" in refused.err
+    monkeypatch.undo()
+
+
+@pytest.mark.slow
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
+    beltrami: Beltrami, stop_at: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beltrami(*QUICK, "--out", "whole")
+    stop_at(signal.SIGINT, 2)
+    assert beltrami(*QUICK, "--out", "a").code == 130
+    after = Checkpoints.after
+    monkeypatch.setattr(Checkpoints, "after", lambda self, epoch, fitting: None)
+    other = beltrami(*QUICK, "--set", "train.lr=0.02", "--out", "a", "--resume")
+    assert other.code == 1
+    assert "the unfinished run in a has other settings (train.lr)" in other.err
+    assert beltrami(*QUICK, "--out", "a", "--resume").code == 0
+    assert files_of(Path("a")).keys() == files_of(Path("whole")).keys()
+    assert weights_equal(Path("a"), Path("whole"))
+    assert facts_of(Path("a")) == facts_of(Path("whole"))
+    assert (Path("a") / "epochs.jsonl").read_text() == (Path("whole") / "epochs.jsonl").read_text()
+    again = beltrami(*QUICK, "--out", "a", "--resume", "--json")
+    assert json.loads(again.out)["epochs"] == 4
+    monkeypatch.setattr(Checkpoints, "after", after)
+
+
+@pytest.mark.slow
+def test_resume_finds_the_run_with_the_same_settings(beltrami: Beltrami, stop_at: Any) -> None:
+    beltrami(*QUICK)
+    stop_at(signal.SIGINT, 2)
+    other = (*QUICK, "--set", "train.lr=0.02")
+    assert beltrami(*other).code == 130
+    assert "checkpoint.safetensors" in files_of(Path("runs/digits-blend-0-2"))
+    finished = beltrami(*other, "--resume")  # begins after epoch 2
+    assert "saved in runs/digits-blend-0-2\n" in finished.out
+    assert "saved in runs/digits-blend-0\n" in beltrami(*QUICK, "--resume").out
+
+
+def test_options_that_exclude_each_other_are_refused(beltrami: Beltrami) -> None:
+    assert "give one of them" in beltrami(*QUICK, "--resume", "--force").err
+    assert "give one of them" in beltrami(*QUICK, "--quiet", "--json").err
+    assert "`--checkpoint` takes a time such as" in beltrami(*QUICK, "--checkpoint", "often").err
+    assert "at least one epoch" in beltrami(*QUICK, "--checkpoint", "0").err
+
+
+@pytest.mark.slow
+def test_a_quiet_run_prints_nothing_and_json_is_the_result(beltrami: Beltrami) -> None:
+    quiet = beltrami(*QUICK, "--quiet", "--out", "a")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+    told = beltrami(*QUICK, "--json", "--out", "b")
+    assert json.loads(told.out) == json.loads(Path("b/result.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_files_of_two_runs_are_not_mixed(beltrami: Beltrami, name: str) -> None:
+    beltrami(*QUICK, "--out", "a")
+    beltrami(*QUICK, "--out", "b", "--seed", "1")
+    Path("a", name).write_bytes(Path("b", name).read_bytes())
+    refused = beltrami("evaluate", "a")
+    assert refused.code == 1
+    assert f"a/{name} has changed since the run was saved: the files of a run belong together" in refused.err
+    Path("a", name).unlink()
+    assert f"a/{name} is missing" in beltrami("evaluate", "a").err
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "beltrami", *arguments]
+
+
+@pytest.mark.slow
+def test_a_full_disk_leaves_the_finished_run_or_none(tmp_path: Path, beltrami: Beltrami) -> None:
+    beltrami(*QUICK, "--out", "mix")
+    other = command(*QUICK, "--out", "mix", "--force", "--set", "train.lr=0.02")
+    limited = subprocess.run(
+        ["bash", "-c", 'ulimit -f 8; exec "$@"', "bash", *other], capture_output=True, text=True, check=False
+    )
+    assert limited.returncode == 1
+    assert re.search(r"mix/\S+ cannot be written \(File too large\): make room", limited.stderr), limited.stderr
+    refused = beltrami("evaluate", "mix")
+    assert refused.code == 1
+    assert "no result file" in refused.err
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, beltrami: Beltrami) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    whole = subprocess.run(command(*DISTURBED, "--out", "whole", "--quiet"), env=environment, check=False)
+    assert whole.returncode == 0
+    killed = subprocess.Popen(command(*DISTURBED, "--out", "a", "--quiet"), env=environment)
+    end = time.monotonic() + 60
+    while not Path("a/checkpoint.safetensors").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    assert "result.json" not in files_of(Path("a"))
+    subprocess.run(command(*DISTURBED, "--out", "a", "--quiet", "--resume"), env=environment, check=True)
+    assert weights_equal(Path("a"), Path("whole"))
+    assert facts_of(Path("a")) == facts_of(Path("whole"))
+    assert sorted(files_of(Path("a"))) == sorted(files_of(Path("whole")))
