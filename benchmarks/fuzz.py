@@ -78,7 +78,7 @@ def fuzz_settings(examples: int, *, seed: int, pool: list[Worker], log: Log) -> 
 
     @hypothesis_seed(seed)
     @settings(
-        max_examples=examples,
+        max_examples=max(examples, 1),
         database=None,
         deadline=None,
         phases=[Phase.generate],

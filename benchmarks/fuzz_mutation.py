@@ -1,4 +1,4 @@
-"""Mutations of files: of their bytes, of their text, and of the parts of containers, whose checksums are then correct."""
+"""Mutations of files: of bytes, of text, and of the parts of containers, with correct checksums."""
 
 import gzip
 import io
@@ -94,7 +94,7 @@ def splice(content: bytes, other: bytes, random: Random) -> bytes:
 def overwrite_integer(content: bytes, _: bytes, random: Random) -> bytes:
     """Write an extreme integer of 1, 2, 4 or 8 bytes over others."""
     at, width = _place(content, random), random.choice((1, 2, 4, 8))
-    value = random.choice(INTEGERS) % 2 ** (8 * width)
+    value = random.choice(INTEGERS) % (1 << 8 * width)
     return content[:at] + value.to_bytes(width, random.choice(("little", "big"))) + content[at + width :]
 
 

@@ -18,10 +18,11 @@ from scipy.sparse import csr_matrix
 
 from beltrami.auto.fit_graph import fit_graph
 from beltrami.config import check_settings, load_recipe, override, read_config
+from beltrami.config.build import build_classifier, build_training
 from beltrami.config.convert import FIRST
-from beltrami.data import undirected
+from beltrami.data import Split, undirected
 from beltrami.data.archives import npz_digest, read_npz, read_ogb
-from beltrami.data.file import data_folder
+from beltrami.data.file import data_folder, file_digest
 from beltrami.data.graph_reader import read_graph
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.planetoid import read_planetoid
@@ -40,9 +41,10 @@ from beltrami.graph import Edges
 from beltrami.image.image_file import Picture, encode_image, read_image
 from beltrami.lab.study.record import latest, read_records, record_of
 from beltrami.lab.study.summary import independent_values
+from beltrami.model import Classifier, Fitted
 from beltrami.predict.predictor import Predictor
 from beltrami.result import RunResult, versions
-from beltrami.train import load_weights, save_weights
+from beltrami.train import Checkpoints, Fitting, TrainingState, load_weights, save_weights, start_fit
 
 NODES = 40
 ROOT = Path(__file__).parents[1]
@@ -94,15 +96,20 @@ def _write_edge_list(folder: Path) -> None:
 
 
 def _write_parquet(folder: Path) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for name, rows in zip(("nodes", "edges"), _rows(), strict=True):
-        columns = {title: [row[c] for row in rows[1:]] for c, title in enumerate(rows[0])}
-        numeric = {"size": int, "share": float, "weight": float}
-        typed = {title: [*map(numeric.get(title, str), column)] for title, column in columns.items()}
-        compression = "snappy" if name == "nodes" else "none"
-        pq.write_table(pa.table(typed), folder / f"{name}.parquet", compression=compression)
+    pq.write_table(_table(0), folder / "nodes.parquet", compression="snappy")
+    pq.write_table(_table(1), folder / "edges.parquet", compression="none")
+
+
+def _table(k: int) -> Any:
+    """Return the nodes (0) or the edges (1) as a table of pyarrow."""
+    import pyarrow as pa
+
+    rows = _rows()[k]
+    columns = {title: [row[c] for row in rows[1:]] for c, title in enumerate(rows[0])}
+    numeric = {"size": int, "share": float, "weight": float}
+    return pa.table({title: [*map(numeric.get(title, str), column)] for title, column in columns.items()})
 
 
 def _arrays() -> dict[str, Any]:
@@ -189,13 +196,47 @@ def _write_predictor(folder: Path) -> None:
 
 
 def _read_predictor(folder: Path, out: Path) -> object:
-    found = Predictor.load(folder).predict()
-    found.write(out / "predictions.csv")
+    """Load a predictor, with the digests of the files as they are, and predict on its own and on another graph."""
+    try:
+        facts = json.loads((folder / "predictor.json").read_bytes())
+        facts["files"] = {name: file_digest(folder / name) for name in facts["files"]}
+        (folder / "predictor.json").write_text(json.dumps(facts))
+    except (ValueError, TypeError, KeyError, OSError, RecursionError):  # this is the file that was mutated
+        pass
+    predictor = Predictor.load(folder)
+    found = predictor.predict(), predictor.predict(read_graph(nodes=_table(0), edges=_table(1)))
+    found[0].write(out / "predictions.csv")
     return found
 
 
+def _model() -> Classifier:
+    return build_classifier(SMALL, features=3, positions=0, num_classes=2)
+
+
+def _training(model: Classifier, checkpoint: TrainingState | None = None) -> Fitting:
+    known = torch.arange(NODES)
+    split = Split(known < 20, (known >= 20) & (known < 30), known >= 30, protocol="a", seed=0)
+    inputs = model.prepare(torch.eye(NODES)[:, :3], EDGES)
+    return start_fit(model, inputs, known % 2, split, build_training(SMALL.train), checkpoint=checkpoint)
+
+
 def _write_weights(folder: Path) -> None:
-    save_weights(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)), folder / "model.safetensors")
+    model = _model()
+    model.fitted = Fitted(1.0, 1)
+    save_weights(model, folder / "model.safetensors")
+
+
+def _write_checkpoint(folder: Path) -> None:
+    fitting = _training(_model())
+    next(fitting)
+    state = fitting.checkpoint()
+    state.values["about"] = {}
+    state.write(folder / "checkpoint.safetensors")
+
+
+def _read_checkpoint(folder: Path, _: Path) -> object:
+    state = Checkpoints(folder / "checkpoint.safetensors").read()
+    return next(_training(_model(), state))
 
 
 def _write_positions(folder: Path) -> None:
@@ -308,11 +349,10 @@ READERS: Mapping[str, Reader] = {
     "ogb": Reader(_write_ogb, lambda folder, _: read_ogb(folder, name="a", sizes=(NODES, NODES, 2, 3)), {"": "gzip"}),
     "weights": Reader(
         _write_weights,
-        lambda folder, _: load_weights(
-            torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)), folder / "model.safetensors"
-        ),
+        lambda folder, _: load_weights(_model(), folder / "model.safetensors"),
         {"": "safetensors"},
     ),
+    "checkpoint": Reader(_write_checkpoint, _read_checkpoint, {"": "safetensors"}),
     "positions": Reader(_write_positions, _read_positions, {"": "safetensors"}),
     "predictor": Reader(_write_predictor, _read_predictor, {".json": "json", "": "safetensors"}),
     "json": Reader(_write_json, _read_json, {"": "json"}),

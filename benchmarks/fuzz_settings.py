@@ -105,4 +105,4 @@ def assignment(config: RunConfig) -> st.SearchStrategy[str]:
 def calls(draw: st.DrawFn) -> tuple[str, str, list[str]]:
     """Return the name of a recipe, that of a dataset, and settings."""
     recipe, dataset = draw(st.sampled_from(sorted(RECIPES))), draw(st.sampled_from(("cora", "photo")))
-    return recipe, dataset, draw(st.lists(assignment(load_recipe(recipe, dataset)), min_size=1, max_size=6))
+    return recipe, dataset, draw(st.lists(assignment(load_recipe(recipe, dataset)), min_size=1, max_size=4))

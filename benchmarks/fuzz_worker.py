@@ -9,7 +9,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -109,7 +109,7 @@ def try_settings(recipe: str, dataset: str, settings: list[str]) -> Answer:
     return answer_of(lambda: check(recipe, dataset, settings))
 
 
-def serve(connection: Connection, functions: tuple[Callable[..., Answer], ...], warm_up: list[tuple[Any, ...]]) -> None:
+def serve(connection: Connection, functions: tuple[Callable[..., Any], ...], warm_up: list[tuple[Any, ...]]) -> None:
     """Answer calls (number of the function, arguments) until None comes."""
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for call in warm_up:
@@ -124,14 +124,16 @@ def serve(connection: Connection, functions: tuple[Callable[..., Answer], ...], 
 class Worker:
     """A process that answers one call at a time; it is replaced if it dies or takes too long."""
 
-    def __init__(self, warm_up: Iterable[tuple[Any, ...]]) -> None:
-        self.warm_up = list(warm_up)
+    def __init__(
+        self, warm_up: Iterable[tuple[Any, ...]], functions: tuple[Callable[..., Any], ...] | None = None
+    ) -> None:
+        self.warm_up, self.functions = list(warm_up), functions or (try_file, try_settings)
         self.start()
 
     def start(self) -> None:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
-        arguments = (theirs, (try_file, try_settings), self.warm_up)
+        arguments = (theirs, self.functions, self.warm_up)
         self.process = context.Process(target=serve, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -200,7 +202,5 @@ def _status(name: str) -> int:
 
 
 def _reset_peak() -> None:
-    try:
+    with suppress(OSError):  # then the peak is that of all inputs so far
         Path("/proc/self/clear_refs").write_text("5")
-    except OSError:  # then the peak is that of all inputs so far
-        pass

@@ -44,8 +44,10 @@ def test_no_module_loads_pickles_or_runs_text() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["import pickle", "from pickle import loads", "torch.load(f)", "np.load(f)", "np.load(f, allow_pickle=True)"]
-    + ["eval('1')", "exec('1')", "yaml.load(f)", "joblib.load(f)"],
+    [
+        *("import pickle", "from pickle import loads", "torch.load(f)", "np.load(f)", "np.load(f, allow_pickle=True)"),
+        *("eval('1')", "exec('1')", "yaml.load(f)", "joblib.load(f)"),
+    ],
 )
 def test_violations_are_found(tmp_path: Path, text: str) -> None:
     (tmp_path / "bad.py").write_text(f"{text}\n")

@@ -278,3 +278,19 @@ def test_file_that_is_not_a_configuration_is_refused(tmp_path: Path, content: by
 def test_missing_configuration_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there is no configuration at .*: is this the folder of a finished run\?"):
         read_config(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"flow": {"kind": ["live"]}}, r"unknown flow\.kind"),
+        ({"seed": 10**30}, "`seed` takes int of 64 bits"),
+        ({"train": {"weight_decay": 10**400}}, "`train.weight_decay` takes float"),
+    ],
+)
+def test_values_that_python_cannot_take_as_they_are_are_refused(change: dict[str, Any], match: str) -> None:
+    tree = asdict(small_config())
+    for name, value in change.items():
+        tree[name] = tree[name] | value if isinstance(value, dict) else value
+    with pytest.raises(ValueError, match=match):
+        parse(RunConfig, tree)

@@ -17,6 +17,7 @@ from beltrami.config.spec_graph import Spec, hints_of, kinds_of, specs_of
 from beltrami.errors import DataError, UnknownName
 
 T = TypeVar("T")
+LARGEST = 1e300  # the largest integer that is read as a floating-point number
 Tree = dict[str, Any]
 
 
@@ -175,14 +176,14 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         raise UnknownName(where, str(value), get_args(hint))
     if origin is Literal:
         return value
-    if origin is list and isinstance(value, list):
-        return [_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value)]
+    if origin in (list, tuple) and isinstance(value, list):
+        return origin(_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value))
     if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
         return {name: _value(get_args(hint)[1], each, f"{where}.{name}") for name, each in value.items()}
-    if hint is float and type(value) is int:
+    if hint is float and type(value) is int and abs(value) < LARGEST:
         return float(value)
-    if type(value) is not hint:
-        raise ValueError(f"`{where}` takes {_name(hint)}; got {value!r}.")
+    if type(value) is not hint or (hint is int and not -(2**63) <= value < 2**63):
+        raise ValueError(f"`{where}` takes {_name(hint)}{' of 64 bits' if type(value) is hint else ''}; got {value!r}.")
     return value
 
 

@@ -83,7 +83,12 @@ class Record:
         schema = values.pop("schema", 1)
         if schema not in (1, SCHEMA):
             raise ValueError(f"schema {schema!r} is unknown; this version reads up to {SCHEMA}.")
-        return parse(Record, _from_first_release(values) if schema == 1 else values)
+        record = parse(Record, _from_first_release(values) if schema == 1 else values)
+        if record.result is not None:
+            split = record.result.get("split")
+            if not isinstance(split, dict) or "hash" not in split or "device" not in record.result:
+                raise ValueError("`result` has no `split.hash` or no `device`.")
+        return record
 
 
 def record_of(study: str, method: str, config: RunConfig) -> Record:
