@@ -164,3 +164,26 @@ def test_a_checkpoint_with_a_changed_bit_is_refused(tmp_path: Path) -> None:
     path.write_bytes(bytes(content))
     with pytest.raises(DataError, match=r"a\.safetensors cannot be read \(it is damaged\): train again with `--force`"):
         TrainingState.read(path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("captured", [True, False])
+@pytest.mark.parametrize("name", ["plain", "average", "self-training"])
+def test_a_training_on_a_gpu_goes_on_to_the_same_bits(name: str, captured: bool, tmp_path: Path) -> None:
+    training, split = replace(TRAININGS[name], cuda_graph=captured), TOY.split.to("cuda")
+
+    def begin(checkpoint: TrainingState | None = None) -> tuple[BLEND, Fitting]:
+        model = small_blend(dropout=0.3, batch_norm=True).to("cuda")
+        inputs = model.prepare(TOY.x.cuda(), TOY.edge_index.cuda())
+        return model, start_fit(model, inputs, TOY.y.cuda(), split, training, checkpoint=checkpoint)
+
+    with seeded(1):
+        expected = outcome(*begin())
+    for stop in (1, 4, expected[1].epochs - 1):
+        with seeded(1):
+            _, fitting = begin()
+            for _ in range(stop):
+                next(fitting)
+            fitting.checkpoint().write(tmp_path / "state.safetensors")
+        with seeded(2):
+            assert_same(outcome(*begin(TrainingState.read(tmp_path / "state.safetensors"))), expected)
