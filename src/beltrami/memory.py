@@ -30,6 +30,8 @@ def resident_memory() -> int | None:
 
 def in_bytes(count: float) -> str:
     """Return a number of bytes in words, such as ``5.3 GiB``."""
+    if count == float("inf"):
+        return "over 8 EiB"
     power = 0
     while count >= 1024 and power < len(PREFIXES) - 1:
         count, power = count / 1024, power + 1
