@@ -32,7 +32,7 @@ import beltrami.auto.fit_graph  # modules that the commands need are imported on
 import beltrami.lab.study.runner
 import beltrami.report.graph_report
 import beltrami.report.study_terminal
-import beltrami.run
+import beltrami.run  # noqa: F401
 from beltrami.cli import main as beltrami
 from beltrami.data.file import file_digest
 
