@@ -33,7 +33,7 @@ import beltrami.lab.study.runner
 import beltrami.report.graph_report
 import beltrami.report.study_terminal
 import beltrami.run  # noqa: F401
-from beltrami.cli import main as beltrami
+from beltrami.cli import main as run_command_line
 from beltrami.data.file import file_digest
 
 WINE = Path(__file__).parent.parent / "docs" / "tutorials" / "data" / "wine.csv"
@@ -131,7 +131,7 @@ def start(arguments: tuple[str, ...], folder: Path, most_bytes: int | None = Non
         sys.argv = ["beltrami", *arguments]
         if most_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-        beltrami()
+        run_command_line()
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

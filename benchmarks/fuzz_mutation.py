@@ -8,6 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -141,18 +142,13 @@ def encode_again(content: bytes, _: bytes, random: Random) -> bytes:
 
 def change_json(content: bytes, _: bytes, random: Random) -> bytes:
     """Replace, remove or add a value somewhere in a JSON text, or in a line of a text of JSON lines."""
-    lines = [content]
-    try:
-        tree = json.loads(content)
-    except ValueError:
-        lines = content.split(b"\n")
+    lines = content.split(b"\n")
     at = random.randrange(len(lines))
-    try:
-        tree = json.loads(lines[at])
-    except (ValueError, RecursionError):
-        return content
-    lines[at] = json.dumps(_changed(tree, random)).encode()
-    return b"\n".join(lines)
+    for parts, chosen in (([content], 0), (lines, at)):
+        with suppress(ValueError, RecursionError):
+            parts[chosen] = json.dumps(_changed(json.loads(parts[chosen]), random)).encode()
+            return b"\n".join(parts)
+    return content
 
 
 def _changed(tree: Any, random: Random) -> Any:

@@ -179,6 +179,14 @@ def test_images_of_too_many_pixels_are_refused_before_they_are_decoded(tmp_path:
         read_image(tmp_path / "a.tif")
 
 
+def test_an_image_of_more_pixels_than_its_file_can_hold_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(png(9, 4_000_000))
+    with pytest.raises(
+        DataError, match=r"it is damaged: it states 9 by 4000000 pixels, which its file is too short for"
+    ):
+        read_image(tmp_path / "a.png")
+
+
 def test_an_image_without_pixels_is_refused(tmp_path: Path) -> None:
     tifffile = pytest.importorskip("tifffile")
     out = io.BytesIO()

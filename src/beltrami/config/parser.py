@@ -143,7 +143,7 @@ def _unknown(name: str) -> ValueError:
     near = [name] if name in groups else get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     group = (near[0] if near else name).partition(".")[0]
     same_group = [each for each in names if each.partition(".")[0] == group]
-    return UnknownName("setting", name, same_group or names)
+    return UnknownName("setting", name, same_group or groups)
 
 
 def _defaults(kind: type[Spec]) -> Tree:

@@ -1,5 +1,6 @@
 """Graphs from networkx, and from named arrays: npz archives and PyG `Data`."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,8 @@ def read_graphml(path: Path) -> "nx.Graph[Any]":
 
     try:
         limits.check_xml(path)
-        return nx.read_graphml(path)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # attributes without a type become text
+            return nx.read_graphml(path)
     except (
         DataError,
         nx.NetworkXError,

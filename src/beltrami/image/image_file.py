@@ -26,6 +26,7 @@ METADATA = ("icc_profile", "exif", "dpi")  # read by Pillow beside the pixels, a
 JPEG_QUALITY = 95
 COLOUR_TYPES = {1: 0, 3: 2, 2: 4, 4: 6}  # PNG's colour type by the number of samples
 PIXEL_BYTES = 40  # of memory for each pixel while an image is read: samples of the file, bytes and floats
+TIFF_RATIO = 4096  # the most pixels for each byte of a TIFF file: LZW of a blank page has fewer
 GAP = 8  # white pixels between the panels of a comparison
 
 
@@ -136,14 +137,16 @@ def _open(content: bytes) -> Any:
             image = pillow.open(io.BytesIO(content), formats=("PNG", "JPEG"))
     except (pillow.DecompressionBombWarning, pillow.DecompressionBombError):
         raise DataError(f"it has more than {limits.IMAGE_PIXELS} pixels; save a part of it.") from None
-    _check_size(*image.size)
+    _check_size(*image.size, most=limits.DEFLATE_RATIO * len(content))
     return image
 
 
-def _check_size(width: int, height: int) -> None:
-    """Refuse an image that is too large, before its pixels are decoded."""
+def _check_size(width: int, height: int, *, most: int) -> None:
+    """Refuse an image that is too large, or that has more pixels than its file can hold, before they are decoded."""
     if width * height > limits.IMAGE_PIXELS:
         raise DataError(f"it has {width} by {height} pixels, and at most {limits.IMAGE_PIXELS} are read; save a part.")
+    if width * height > most:
+        raise DataError(f"it is damaged: it states {width} by {height} pixels, which its file is too short for.")
     limits.check_memory(PIXEL_BYTES * width * height, what="it")
 
 
@@ -177,7 +180,8 @@ def _read_tiff(content: bytes) -> NDArray[Any]:
             kind, dtype, axes = page.photometric.name, page.dtype, page.axes
             wanted = pages == 1 and dtype in (np.uint8, np.uint16) and kind in ("MINISBLACK", "RGB")
             if wanted:
-                _check_size(page.imagelength, math.prod(page.shape) // max(page.imagelength * page.samplesperpixel, 1))
+                width = math.prod(page.shape) // max(page.imagelength * page.samplesperpixel, 1)
+                _check_size(width, page.imagelength, most=TIFF_RATIO * len(content))
             pixels = page.asarray() if wanted else np.empty(0)
     except DataError:
         raise
