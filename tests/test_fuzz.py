@@ -11,8 +11,9 @@ import fuzz
 import fuzz_readers
 import fuzz_worker
 import pytest
+from fuzz_given_files import Reader
 from fuzz_mutation import MUTATIONS, mutate
-from fuzz_readers import READERS, Reader
+from fuzz_readers import READERS
 from fuzz_worker import Worker, answer_of
 
 from beltrami.errors import DataError

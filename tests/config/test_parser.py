@@ -285,6 +285,7 @@ def test_missing_configuration_file_is_refused(tmp_path: Path) -> None:
     [
         ({"flow": {"kind": ["live"]}}, r"unknown flow\.kind"),
         ({"seed": 10**30}, "`seed` takes int of 64 bits"),
+        ({"dataset": "\ud800"}, "`dataset` holds a character that is no text"),
         ({"train": {"weight_decay": 10**400}}, "`train.weight_decay` takes float"),
     ],
 )

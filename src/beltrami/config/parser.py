@@ -180,11 +180,21 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return origin(_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value))
     if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
         return {name: _value(get_args(hint)[1], each, f"{where}.{name}") for name, each in value.items()}
+    if hint is str and type(value) is str and not value.isascii():
+        _check_text(value, where)
     if hint is float and type(value) is int and abs(value) < LARGEST:
         return float(value)
     if type(value) is not hint or (hint is int and not -(2**63) <= value < 2**63):
         raise ValueError(f"`{where}` takes {_name(hint)}{' of 64 bits' if type(value) is hint else ''}; got {value!r}.")
     return value
+
+
+def _check_text(value: str, where: str) -> None:
+    """Refuse a text with half of a surrogate pair, which JSON can hold and files cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"`{where}` holds a character that is no text; got {value!r}.") from None
 
 
 def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:

@@ -151,7 +151,7 @@ class Predictor:
         try:
             facts = json.loads(limits.read_json(path))
             return Predictor._of_facts(folder, facts)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): train again.") from None
 
     @staticmethod
