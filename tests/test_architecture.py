@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "beltrami"
 TIERS = (
     {"arguments"},
     {"joint", "errors", "memory"},
-    {"graph", "geometry"},
+    {"graph", "geometry", "file_limits"},
     {"diffusivity", "stencil", "position", "scheme"},
     {"flow", "energy"},
     {"model", "image", "data"},

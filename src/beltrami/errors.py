@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from torch import Tensor  # torch is imported where it is needed, so that `beltrami --help` is fast
 
 
+LONGEST = 1000  # characters of a message about a file
+
+
 class SolverError(RuntimeError):
     """Time stepping failed; the message names the time reached, the step size and a remedy."""
 
@@ -19,7 +22,12 @@ class NotFinite(SolverError):
 
 
 class DataError(RuntimeError):
-    """A dataset or result file is missing, corrupt or of another kind than its name says."""
+    """A dataset or result file is missing, corrupt or of another kind than its name says. The message is one line; what
+    it repeats of a file is shortened."""
+
+    def __init__(self, message: str) -> None:
+        text = " ".join(message.splitlines())
+        super().__init__(text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 4 :]}")
 
 
 class Interrupted(KeyboardInterrupt):

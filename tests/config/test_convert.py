@@ -121,3 +121,9 @@ def test_file_of_the_first_release_is_read(tmp_path: Path) -> None:
     path.write_text(json.dumps({"dataset": "cora", "recipe": "gcn", "model": {"kind": "gnc"}, **common}))
     with pytest.raises(DataError, match=r"config.json cannot be read \(unknown"):
         read_config(path)
+
+
+@pytest.mark.parametrize("settings", [{"scheme.solver": None}, {"train.passes": []}, {"stencil.kind": {}}])
+def test_values_of_other_types_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="has a value of another type"):
+        convert({"scheme.dt": 1.0, **settings})

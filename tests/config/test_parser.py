@@ -298,3 +298,20 @@ def test_what_is_no_setting_and_negative_seeds_are_refused(assignment: str, mess
 def test_a_count_of_trials_below_zero_in_a_file_is_refused() -> None:
     with pytest.raises(ValueError, match="`tried` must be at least 0"):
         parse(RunConfig, asdict(load_recipe("blend", "digits")) | {"tried": -4})
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"flow": {"kind": ["live"]}}, r"unknown flow\.kind"),
+        ({"seed": 10**30}, "`seed` takes int of 64 bits|`seed` must be from 0"),
+        ({"dataset": "\ud800"}, "`dataset` (holds a character that is no text|must be)"),
+        ({"train": {"weight_decay": 10**400}}, "`train.weight_decay` takes float"),
+    ],
+)
+def test_values_that_python_cannot_take_as_they_are_are_refused(change: dict[str, Any], match: str) -> None:
+    tree = asdict(small_config())
+    for name, value in change.items():
+        tree[name] = tree[name] | value if isinstance(value, dict) else value
+    with pytest.raises(ValueError, match=match):
+        parse(RunConfig, tree)

@@ -217,3 +217,12 @@ def test_pyg_data_without_features_keeps_isolated_nodes() -> None:
     graph = read_graph(pyg(edge_index=torch.tensor([[0], [1]]), num_nodes=4))
     assert graph.num_nodes == 4
     assert graph.x is None
+
+
+def test_an_attribute_of_graphml_without_a_type_is_text(tmp_path: Path) -> None:
+    key = '<key id="d0" for="node" attr.name="colour" />'
+    nodes = "".join(f'<node id="{name}"><data key="d0">{name}1</data></node>' for name in "ab")
+    graph = f'<graph edgedefault="undirected">{nodes}<edge source="a" target="b" /></graph>'
+    text = f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{key}{graph}</graphml>'
+    (tmp_path / "a.graphml").write_text(text)
+    assert listed(read_graph(tmp_path / "a.graphml").columns["colour"]) == ["a1", "b1"]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from beltrami.config.parser import parse
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.table import Column, Numbers, Words
 
@@ -106,7 +107,7 @@ def test_words_that_were_not_seen_have_no_feature() -> None:
 
 def test_rules_survive_a_file_and_serve_new_nodes() -> None:
     rules = Preprocessing.learn(TABLE)
-    again = Preprocessing.from_json(json.loads(json.dumps(rules.to_json())))
+    again = parse(Preprocessing, json.loads(json.dumps(rules.to_json())))
     assert again == rules
     first = {name: column.take(np.arange(3)) for name, column in TABLE.items()}
     torch.testing.assert_close(again(first), rules(TABLE)[:3])
@@ -129,3 +130,18 @@ def test_nodes_without_a_column_or_with_words_for_numbers_are_refused() -> None:
 
 def test_a_table_without_columns_has_no_features() -> None:
     assert Preprocessing.learn({}).num_features == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"kept": [7]}, "must be among the"),
+        ({"scale": []}, "each kept column needs a centre and a scale"),
+        ({"size": float("nan")}, "must be finite"),
+        ({"names": "height"}, r"`numbers\.names` takes"),
+    ],
+)
+def test_damaged_rules_are_refused(change: dict[str, object], match: str) -> None:
+    values = json.loads(json.dumps(Preprocessing.learn({"height": TABLE["height"]}).to_json()))
+    with pytest.raises(ValueError, match=match):
+        parse(Preprocessing, {**values, "numbers": values["numbers"] | change})

@@ -10,9 +10,16 @@ import pytest
 import torch
 
 from beltrami.data import CATALOGUE, Dataset, make_split
-from beltrami.data.file import data_folder
+from beltrami.data.file import data_folder, tensor_digest
 
 pytestmark = pytest.mark.data
+READ_BY_PICKLE = {
+    "cora": "a740973f356ef7e707c6c96cf69b5d692aa2b63d82f9a018f96f6dfc464411c5",
+    "citeseer": "7aa8397152cef4249d74e7b33e87d9c62e1b5e12ad6969b3295eba7817b4fd0d",
+    "pubmed": "ad9522a672ee0054cc4bfb0e383d6d7e181c18a565f34410db0a9b07b7657b3f",
+}
+"""Digests of the tensors of each dataset as Python's unpickler gave them."""
+
 REAL = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
 Real = Callable[[str], Dataset]
 
@@ -32,6 +39,14 @@ def test_published_masks_have_the_published_sizes(real: Real, name: str) -> None
     split = make_split(data, protocol="planetoid", seed=0)
     assert torch.bincount(data.y[split.train]).tolist() == [20] * data.num_classes
     assert (int(split.val.sum()), int(split.test.sum())) == (500, 1000)
+
+
+@pytest.mark.parametrize("name", READ_BY_PICKLE)
+def test_the_pickle_reader_gives_the_tensors_of_pickle(real: Real, name: str) -> None:
+    data = real(name)
+    assert data.published is not None
+    tensors = {"x": data.x, "e": data.edge_index, "y": data.y, **data.published.masks}
+    assert tensor_digest(tensors, name=name) == READ_BY_PICKLE[name]
 
 
 @pytest.mark.parametrize(("name", "title"), [("cora", "Cora"), ("citeseer", "CiteSeer"), ("photo", "Photo")])

@@ -152,6 +152,20 @@ def test_a_run_that_fails_among_others_ends_with_its_error() -> None:
     assert isinstance(second, NotFinite)
 
 
+def test_a_checkpoint_with_a_changed_bit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    with seeded(1):
+        _, fitting = begun(TRAINING)
+        next(fitting)
+    fitting.checkpoint().write(path)
+    assert TrainingState.read(path).values == fitting.checkpoint().values
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(DataError, match=r"a\.safetensors cannot be read \(it is damaged\): train again with `--force`"):
+        TrainingState.read(path)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("captured", [True, False])
 @pytest.mark.parametrize("name", ["plain", "average", "self-training"])

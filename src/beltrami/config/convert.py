@@ -57,7 +57,13 @@ def convert(values: Mapping[str, Any]) -> Tree:
     """Return today's settings for those of the first release: a nested configuration, or a flat mapping of the settings
     that are not the defaults, by dotted name. Settings that did not count for the chosen kinds are left out; settings
     that today's kinds cannot express are refused."""
-    first = _completed(values)
+    try:
+        return _converted(_completed(values))
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"a setting of the first release has a value of another type: {error}.") from None
+
+
+def _converted(first: Tree) -> Tree:
     today = _renamed(first)
     model, position, stencil, kind = today["model"], today["position"], today["stencil"], today["model"]["kind"]
     blend, zoo = kind == "blend", kind in kinds_of(ZooSpec)

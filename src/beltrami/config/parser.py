@@ -10,6 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
+from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import RENAMED, convert
 from beltrami.config.spec import SCHEMA, RunConfig
@@ -22,6 +23,7 @@ NOT_SETTINGS: Mapping[str, str] = {
     "recipe": "choose it with `--recipe`",
     "tried": "it records how many configurations were compared",
 }
+LARGEST = 1e300  # the largest integer that is read as a floating-point number
 Tree = dict[str, Any]
 
 
@@ -39,13 +41,13 @@ def parse(kind: type[T], values: Any) -> T:
 def read(kind: type[T], path: Path, *, what: str) -> T:
     """Return the dataclass ``kind`` from a file of a run, which may be of the first release."""
     try:
-        values = json.loads(path.read_text())
+        values = json.loads(limits.read_json(path))
         if kind is RunConfig and isinstance(values, Mapping) and "schema" not in values:
             values = convert(values)
         return parse(kind, values)
     except FileNotFoundError:
         raise DataError(f"there is no {what} at {path}: is this the folder of a finished run?") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError, DataError) as error:
         raise DataError(f"the {what} {path} cannot be read ({error}): train the run again.") from None
 
 
@@ -150,7 +152,7 @@ def _unknown(name: str) -> ValueError:
     near = [name] if name in groups else get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     group = (near[0] if near else name).partition(".")[0]
     same_group = [each for each in names if each.partition(".")[0] == group]
-    return UnknownName("setting", name, same_group or names)
+    return UnknownName("setting", name, same_group or groups)
 
 
 def _defaults(kind: type[Spec]) -> Tree:
@@ -166,7 +168,7 @@ def _spec_of(hint: Any, values: Mapping[str, Any], where: str) -> Any:
     if "kind" not in values:
         raise ValueError(f"`{name}` must be given: one of {', '.join(kinds)}.")
     kind = "none" if values["kind"] is None else values["kind"]
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise UnknownName(name, str(kind), kinds)
     return kinds[kind]
 
@@ -183,15 +185,25 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         raise UnknownName(where, str(value), get_args(hint))
     if origin is Literal:
         return value
-    if origin is list and isinstance(value, list):
-        return [_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value)]
+    if origin in (list, tuple) and isinstance(value, list):
+        return origin(_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value))
     if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
         return {name: _value(get_args(hint)[1], each, f"{where}.{name}") for name, each in value.items()}
-    if hint is float and type(value) is int:
+    if hint is str and type(value) is str and not value.isascii():
+        _check_text(value, where)
+    if hint is float and type(value) is int and abs(value) < LARGEST:
         return float(value)
-    if type(value) is not hint:
-        raise ValueError(f"`{where}` takes {_name(hint)}; got {value!r}.")
+    if type(value) is not hint or (hint is int and not -(2**63) <= value < 2**63):
+        raise ValueError(f"`{where}` takes {_name(hint)}{' of 64 bits' if type(value) is hint else ''}; got {value!r}.")
     return value
+
+
+def _check_text(value: str, where: str) -> None:
+    """Refuse a text with half of a surrogate pair, which JSON can hold and files cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"`{where}` holds a character that is no text; got {value!r}.") from None
 
 
 def _union(hints: tuple[Any, ...], value: Any, where: str) -> Any:

@@ -3,8 +3,6 @@
 import gzip
 import hashlib
 import warnings
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from beltrami import file_limits as limits
 from beltrami.data.dataset import Dataset, Split, mask, undirected
 from beltrami.data.file import corrupt_file
+from beltrami.data.npz_reader import UNREADABLE, Arrays, read_npz_arrays
+from beltrami.errors import DataError
 
 SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
 ARRAYS = (*(f"adj_{part}" for part in SPARSE), *(f"attr_{part}" for part in SPARSE), "labels")
@@ -30,11 +31,6 @@ CONTENT_DIGESTS = {
 }
 """The SHA-256 of the published arrays, independent of the compression of their archive."""
 
-# The errors of numpy and zipfile on files that are truncated, altered, or of another kind.
-UNREADABLE = (OSError, EOFError, ValueError, TypeError, LookupError, RuntimeError, zipfile.BadZipFile, zlib.error)
-
-Arrays = dict[str, NDArray[Any]]
-
 
 def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
     """Read one archive, never a pickle: x is 1 where a word occurs in a node's text, else 0; edges in both directions.
@@ -47,8 +43,8 @@ def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
         raise corrupt_file(path, "its arrays are not the published ones")
     try:
         return _assemble(name, arrays)
-    except ValueError as error:
-        raise corrupt_file(path, str(error)) from error
+    except (ValueError, TypeError, DataError) as error:
+        raise corrupt_file(path, str(error).rstrip(".")) from error
 
 
 def read_ogb(folder: Path, *, name: str, sizes: tuple[int, int, int, int]) -> Dataset:
@@ -90,10 +86,10 @@ def content_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 def _load(path: Path) -> Arrays:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name].astype(_dtype_of(name)) for name in ARRAYS}
+        found = read_npz_arrays(path, names=ARRAYS)
+        return {name: found[name].astype(_dtype_of(name)) for name in ARRAYS}
     except UNREADABLE as error:
-        raise corrupt_file(path, str(error)) from error
+        raise corrupt_file(path, str(error).rstrip(".")) from error
 
 
 def _dtype_of(name: str) -> type[np.generic]:
@@ -107,6 +103,9 @@ def _assemble(name: str, arrays: Arrays) -> Dataset:
         csr_array(tuple(arrays[f"{name}_{part}"] for part in SPARSE[:3]), shape=tuple(arrays[f"{name}_shape"]))
         for name in ("adj", "attr")
     )
+    for matrix in (adjacency, words):
+        matrix.check_format(full_check=True)  # entries outside of the matrix would be written outside of its memory
+    limits.check_memory(5 * words.shape[0] * words.shape[1], what="its matrix of words")
     x = torch.from_numpy((words > 0).astype(np.float32).toarray())
     edges = adjacency.tocoo()
     edge_index = torch.from_numpy(np.stack((edges.row, edges.col)).astype(np.int64))
@@ -119,7 +118,8 @@ def _table(path: Path, *, dtype: type[np.generic]) -> NDArray[Any]:
             gzip.open(path, "rt", encoding="ascii") as file,
             warnings.catch_warnings(action="error", category=UserWarning),
         ):
-            table: NDArray[Any] = np.loadtxt(file, dtype=dtype, delimiter=",", ndmin=2)
+            lines = limits.limited_lines(file, what="it", most=limits.TEXT_BYTES)
+            table: NDArray[Any] = np.loadtxt(lines, dtype=dtype, delimiter=",", ndmin=2)
     except (*UNREADABLE, UserWarning) as error:
-        raise corrupt_file(path, str(error)) from error
+        raise corrupt_file(path, str(error).rstrip(".")) from error
     return table

@@ -18,6 +18,7 @@ from typing import IO
 from torch import Tensor
 
 from beltrami.errors import DataError
+from beltrami.file_limits import ARCHIVE_BYTES, check_members
 from beltrami.position import Progress
 
 CHUNK = 1 << 18
@@ -168,6 +169,8 @@ def _chunks(remote: RemoteFile, *, timeout: float) -> Generator[tuple[bytes, int
             total = int(length) if length else None
             while chunk := response.read(CHUNK):
                 received += len(chunk)
+                if received > ARCHIVE_BYTES:
+                    raise DataError(f"the download of {remote.url} is larger than any published file: try again")
                 yield chunk, total
     except (OSError, http.client.HTTPException) as error:
         raise DataError(f"{remote.url} could not be downloaded ({error}): check the network and try again") from error
@@ -178,6 +181,7 @@ def _chunks(remote: RemoteFile, *, timeout: float) -> Generator[tuple[bytes, int
 def _unpack(remote: RemoteFile, archive: IO[bytes], root: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as bundle:
+            check_members([bundle.getinfo(member) for member in remote.members], what=remote.name, memory=False)
             for member, path in remote.members.items():
                 with bundle.open(member) as packed, atomic_file(root / path) as file:
                     shutil.copyfileobj(packed, file, CHUNK)

@@ -1,12 +1,14 @@
 """Tables from data frames (pandas, polars, pyarrow; through narwhals), Parquet files and lists of Python values."""
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from beltrami import file_limits as limits
 from beltrami.data.table import MISSING, UNNAMED, Column, DataTable, Numbers, WordCodes, Words, as_words, column_name
 from beltrami.errors import DataError
 
@@ -50,24 +52,22 @@ def table_from_frame(
 
 def read_parquet_header(path: Path) -> list[str]:
     """Return the names of the columns of a Parquet file."""
-    pq = _pyarrow_parquet(path)
-    try:
-        return [column_name(name, k) for k, name in enumerate(pq.read_schema(path).names)]
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as Parquet ({error}): write it again.") from None
+    with _parquet_file(path) as file:
+        return [column_name(name, k) for k, name in enumerate(file.schema_arrow.names)]
 
 
 def read_parquet(
     path: Path, *, words: Collection[str] = (), ids: Collection[str] = (), only: Collection[str] | None = None
 ) -> DataTable:
     """Read a Parquet file with pyarrow; the arguments are those of ``table_from_frame``."""
-    pq = _pyarrow_parquet(path)
-    try:
-        stored = pq.read_schema(path).names
+    with _parquet_file(path) as file:
+        stored = file.schema_arrow.names
         kept = [name for k, name in enumerate(stored) if only is None or column_name(name, k) in only]
-        frame = pq.ParquetFile(path).read(columns=kept, use_threads=False)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as Parquet ({error}): write it again.") from None
+        facts = file.metadata
+        stated = sum(facts.row_group(k).total_byte_size for k in range(facts.num_row_groups))
+        limits.check_memory(max(stated, 8 * facts.num_rows * len(kept)), what="it")
+        frame = file.read(columns=kept, use_threads=False)
+        frame.validate(full=True)  # of damaged texts, which would be found one by one later
     return table_from_frame(frame, source=path.name, words=words, ids=ids)
 
 
@@ -128,12 +128,21 @@ def _named_columns(frame: Any, *, source: str) -> "dict[str, nw.Series[Any]]":
     return {name: nw.from_native(index.to_series(), series_only=True), **found}
 
 
-def _pyarrow_parquet(path: Path) -> Any:
+@contextmanager
+def _parquet_file(path: Path) -> Iterator[Any]:
+    """Open a Parquet file; what pyarrow finds wrong with it is a :class:`DataError`."""
     try:
+        import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise DataError(f"reading {path} needs pyarrow: `pip install 'beltrami[table]'`.") from None
-    return pyarrow.parquet
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            limits.check_columns(file.metadata.num_columns, what="it")
+            yield file
+    except (OSError, ValueError, pyarrow.ArrowException, DataError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{path} cannot be read as Parquet ({reason}): write it again.") from None
 
 
 def _is_number(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Graphs from networkx, and from named arrays: npz archives and PyG `Data`."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from beltrami.data.archives import UNREADABLE
+from beltrami import file_limits as limits
 from beltrami.data.frame import column_of
 from beltrami.data.graph_table import DropLog, GraphTable, clean_edges
+from beltrami.data.npz_reader import UNREADABLE, Arrays, read_npz_arrays
 from beltrami.data.roles import Roles, named
 from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, as_words, sort_names
 from beltrami.errors import DataError
@@ -60,25 +62,26 @@ def read_graphml(path: Path) -> "nx.Graph[Any]":
     import networkx as nx
 
     try:
-        return nx.read_graphml(path)
-    except (nx.NetworkXError, OSError, SyntaxError, ValueError, LookupError) as error:  # ParseError is a SyntaxError
+        limits.check_xml(path)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # attributes without a type become text
+            return nx.read_graphml(path)
+    except (
+        DataError,
+        nx.NetworkXError,
+        OSError,
+        SyntaxError,
+        ValueError,
+        LookupError,
+    ) as error:  # ParseError is a SyntaxError
         raise DataError(f"{path} cannot be read as GraphML ({error}): write it again.") from None
 
 
-def read_npz_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path) -> Arrays:
     """Read the arrays of an npz archive; arrays of Python objects are left out, and nothing is unpickled."""
-    arrays = {}
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            for name in archive.files:
-                try:
-                    arrays[name] = archive[name]
-                except ValueError as error:
-                    if "Object arrays" not in str(error):  # an array of Python objects would need a pickle
-                        raise
-    except (*UNREADABLE, AttributeError) as error:
+        return read_npz_arrays(path)
+    except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as npz ({error}): write it again with `numpy.savez`.") from None
-    return arrays
 
 
 def graph_from_arrays(arrays: Mapping[str, Any], roles: Roles, *, source: str, nodes: int | None = None) -> GraphTable:

@@ -14,7 +14,7 @@ from beltrami.data.graph_object import (
     NODE_KEY,
     graph_from_arrays,
     read_graphml,
-    read_npz_arrays,
+    read_npz,
     tables_from_networkx,
 )
 from beltrami.data.graph_table import DropLog, GraphTable
@@ -110,7 +110,7 @@ def _from_file(path: Path, roles: Roles) -> GraphTable:
     if suffix == ".graphml":
         return _from_networkx(read_graphml(path), roles, name=path.name)
     if suffix == ".npz":
-        return graph_from_arrays(read_npz_arrays(path), roles, source=path.name)
+        return graph_from_arrays(read_npz(path), roles, source=path.name)
     if suffix not in TABLES:
         raise DataError(f"{path} has the extension {suffix!r}: a graph is read from {', '.join((*TABLES, *ARCHIVES))}.")
     if not roles.label and _is_edge_list(path):

@@ -69,11 +69,12 @@ def read_nodes(nodes: Any, used: Sequence[str] | None, roles: Roles, log: DropLo
     if split is not None and not isinstance(split, Words):
         raise DataError(f"{place}: the split column {plan.split!r} must hold words such as train, val and test.")
     features = plan.features
+    chosen = {*(table.columns if features is None else features)}
     if features is None:
-        features = tuple(name for name in table.columns if name not in (*plan.words, found["id"], UNNAMED))
+        chosen -= {*plan.words, found["id"], UNNAMED}
     return NodeRows(
         [words.names[code] for code in words.codes],
-        {name: table.columns[name] for name in table.columns if name in features},
+        {name: table.columns[name] for name in table.columns if name in chosen},
         {name: sort_names(label) if isinstance(label, Words) else label for name, label in labels.items()},
         split,
         {role: name for role, name in found.items() if name},

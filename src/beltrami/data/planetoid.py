@@ -1,10 +1,8 @@
 """Planetoid: read Cora, CiteSeer and PubMed from their published ``ind.*`` files."""
 
 import hashlib
-import io
-import pickle
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from beltrami import file_limits as limits
 from beltrami.data.dataset import Dataset, Split, mask, undirected
 from beltrami.data.file import corrupt_file
+from beltrami.data.pickle_reader import read_pickle
+from beltrami.data.pickled_array import SparseRows
 from beltrami.errors import DataError
 
 PARTS = ("y", "tx", "ty", "allx", "ally", "graph", "test.index")
@@ -51,25 +52,26 @@ def read_planetoid(folder: Path, *, name: str, digests: Mapping[str, str]) -> Da
     Nodes are in the published order: those of ``allx``, of which the first of each class train and the next 500
     validate, then the test nodes at the indices in ``test.index``. Indices missing there (CiteSeer has 15) are isolated
     nodes with zero features and class 0. The parts are pickles, each checked against ``digests`` (SHA-256 by file name)
-    before it is opened by an unpickler that accepts arrays, lists and dictionaries only.
+    before it is read by :func:`~beltrami.data.pickle_reader.read_pickle`, which runs no code.
     """
     raw = {part: _verified(folder / f"ind.{name}.{part}", digests=digests) for part in PARTS}
     try:
         return _assemble(name, {part: _parse(part, data) for part, data in raw.items()})
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise corrupt_file(folder / f"ind.{name}.*", str(error)) from error
+    except (DataError, ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise corrupt_file(folder / f"ind.{name}.*", str(error).rstrip(".")) from error
 
 
 def _assemble(name: str, part: Mapping[str, Any]) -> Dataset:
     test_nodes = part["test.index"]
     known, n = part["allx"].shape[0], int(test_nodes.max()) + 1
+    if n > 2 * (known + len(test_nodes)):
+        raise ValueError(f"test.index names node {n - 1}, and there are {known + len(test_nodes)} nodes")
     x = np.zeros((n, part["allx"].shape[1]), dtype=np.float32)
     x[:known], x[test_nodes] = part["allx"], part["tx"]
     y = np.zeros(n, dtype=np.int64)
     y[:known], y[test_nodes] = part["ally"].argmax(1), part["ty"].argmax(1)
 
-    cited = [(j, i) for j, neighbours in part["graph"].items() for i in neighbours]
-    edge_index = torch.tensor(cited, dtype=torch.int64).reshape(-1, 2).T
+    edge_index = torch.from_numpy(part["graph"])
     labelled = part["y"].shape[0]
     nodes = torch.arange(n)
     val = (nodes >= labelled) & (nodes < min(labelled + VALIDATION, known))
@@ -80,7 +82,7 @@ def _assemble(name: str, part: Mapping[str, Any]) -> Dataset:
 
 def _verified(path: Path, *, digests: Mapping[str, str]) -> bytes:
     try:
-        data = path.read_bytes()
+        data = limits.read_limited(path, most=limits.PICKLE_BYTES)
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): check the folder in BELTRAMI_DATA.") from error
     if hashlib.sha256(data).hexdigest() != digests[path.name]:
@@ -88,53 +90,25 @@ def _verified(path: Path, *, digests: Mapping[str, str]) -> bytes:
     return data
 
 
-def _parse(part: str, data: bytes) -> Any:
+def _parse(part: str, data: bytes) -> NDArray[Any]:
+    """Return the content of a part as an array."""
     if part == "test.index":
         return np.array([int(line) for line in data.split()], dtype=np.int64)
-    value = RestrictedUnpickler(io.BytesIO(data), encoding="latin1").load()
+    value = read_pickle(data)
+    if part == "graph":
+        return _citations(value, most=len(data))
+    if isinstance(value, SparseRows) != part.endswith("x") or not isinstance(value, (SparseRows, np.ndarray)):
+        raise ValueError(f"{part} is a {type(value).__name__}")
     return value.dense() if isinstance(value, SparseRows) else value
 
 
-class SparseRows:
-    """The attributes of a pickled ``scipy.sparse.csr_matrix`` of any version; no code of scipy runs."""
-
-    data: NDArray[np.float32]
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int32]
-    _shape: tuple[int, int]
-
-    def dense(self) -> NDArray[np.float32]:
-        from scipy.sparse import csr_array
-
-        rows = csr_array((self.data, self.indices, self.indptr), shape=self._shape)
-        return np.asarray(rows.toarray(), dtype=np.float32)
-
-
-class RestrictedUnpickler(pickle.Unpickler):
-    """An unpickler of arrays, sparse matrices, lists and dictionaries; any other class is refused, never called."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in ALLOWED:
-            raise pickle.UnpicklingError(f"it needs {module}.{name}, which is not allowed")
-        return ALLOWED[module, name]
-
-
-def _dtype(name: str, align: int, copy: int) -> np.dtype[Any]:
-    # Old pickles hold 0 and 1, which numpy deprecates for booleans.
-    return np.dtype(name, align=bool(align), copy=bool(copy))
-
-
-# Taken from an array, since its module differs between versions of numpy.
-_RECONSTRUCT: Callable[..., Any] = np.empty(0).__reduce__()[0]  # type: ignore[assignment]
-
-ALLOWED: Mapping[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): _dtype,
-    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
-    ("scipy.sparse.csr", "csr_matrix"): SparseRows,
-    ("scipy.sparse._csr", "csr_matrix"): SparseRows,
-    ("collections", "defaultdict"): defaultdict,
-    ("__builtin__", "list"): list,
-    ("builtins", "list"): list,
-}
+def _citations(graph: Any, *, most: int) -> NDArray[np.int64]:
+    """Return the edges (2, m) of a dictionary of lists of integers; a list may be named several times, but the graph
+    has no more edges than its file has bytes."""
+    if type(graph) is not dict or {*map(type, graph)} - {int} or {*map(type, graph.values())} - {list}:
+        raise ValueError("graph is no dictionary of lists")
+    lengths = [len(neighbours) for neighbours in graph.values()]
+    if sum(lengths) > most or {*map(type, chain.from_iterable(graph.values()))} - {int}:
+        raise ValueError("graph has lists of something else than its nodes")
+    cited = np.fromiter(chain.from_iterable(graph.values()), np.int64, sum(lengths))
+    return np.stack((np.repeat(np.fromiter(graph, np.int64, len(graph)), lengths), cited))

@@ -1,5 +1,6 @@
 """Preprocessing: rules that turn the columns of a user's nodes into features, learned once and saved with a model."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -47,6 +48,14 @@ class NumberRules:
     scale: tuple[float, ...]
     flagged: tuple[int, ...] = ()
     size: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not len(self.kept) == len(self.centre) == len(self.scale):
+            raise ValueError("each kept column needs a centre and a scale")
+        if not all(0 <= c < len(self.names) for c in (*self.kept, *self.flagged)):
+            raise ValueError(f"the kept and flagged columns must be among the {len(self.names)} columns")
+        if not all(map(math.isfinite, (*self.centre, *self.scale, self.size))):
+            raise ValueError("centres, scales and size must be finite")
 
 
 @dataclass(frozen=True)
@@ -111,17 +120,8 @@ class Preprocessing:
         return torch.from_numpy(np.hstack([_scale_measurements(self.numbers, dense), *words]).astype(np.float32))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the rules as plain values, for a file."""
+        """Return the rules as plain values, which :func:`beltrami.config.parser.parse` reads."""
         return asdict(self)
-
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> "Preprocessing":
-        """Return the rules that :meth:`to_json` gave."""
-        numbers: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values["numbers"].items()
-        }
-        words = tuple(WordRule(rule["name"], tuple(rule["words"])) for rule in values["words"])
-        return Preprocessing(NumberRules(**numbers), words, tuple(values["left_out"]), tuple(values["nodes"]))
 
     def _check(self, columns: Mapping[str, Column], x: Tensor | None) -> None:
         """Refuse nodes without the columns that the rules were learned on; further columns are not looked at."""

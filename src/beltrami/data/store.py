@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from beltrami import file_limits as limits
 from beltrami.data.file import cache_folder, tensor_digest, write_atomically
 from beltrami.errors import DataError
 from beltrami.graph import Edges
@@ -170,6 +171,7 @@ def _read(path: Path, kind: str, *, content: bool = False) -> tuple[dict[str, Te
 
     verb = VERBS[kind]
     try:
+        limits.check_safetensors(path)
         with safe_open(path, framework="pt") as file:
             values = json.loads((file.metadata() or {})[HEADER])
             header = Header(**{**values, "made": Provenance(**values["made"])})
@@ -178,7 +180,7 @@ def _read(path: Path, kind: str, *, content: bool = False) -> tuple[dict[str, Te
         raise DataError(f"there is no {kind} file at {path}: `beltrami {verb}` writes one.") from None
     except OSError as error:
         raise DataError(f"the {kind} file {path} cannot be read ({error.strerror or error}).") from None
-    except (SafetensorError, ValueError, TypeError, KeyError):
+    except (SafetensorError, DataError, ValueError, TypeError, KeyError):
         raise DataError(f"{path} is not a {kind} file, or it is damaged: `beltrami {verb}` writes one.") from None
     if header.made.kind != kind:
         raise DataError(f"{path} is a {header.made.kind} file, not a {kind} file: `beltrami {verb}` writes those.")

@@ -1,6 +1,7 @@
 """Read tables from text files (CSV, TSV, edge lists) in chunks of rows, and from Parquet files."""
 
 import csv
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from beltrami import file_limits as limits
 from beltrami.data.frame import read_parquet, read_parquet_header
 from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, column_name, floats
 from beltrami.errors import DataError
@@ -98,7 +100,7 @@ class _Builder:
 
 def _fill(path: Path, header: list[str], builders: dict[str, _Builder], *, has_header: bool) -> NDArray[np.int64]:
     """Pass the rows of the file to the builders, chunk by chunk, and return the line of each row."""
-    place = [(header.index(name), builder) for name, builder in builders.items()]
+    place = [(k, builders[name]) for k, name in enumerate(header) if name in builders]
     lines = [np.empty(0, np.int64)]
     with _open(path) as (reader, skipped):
         if has_header:
@@ -138,7 +140,8 @@ def _header(path: Path, reader: "Reader") -> list[str]:
     if not first:
         raise DataError(f"{path} is empty or starts with an empty line: its first line must name the columns.")
     names = [column_name(name, k) for k, name in enumerate(first)]
-    doubled = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    limits.check_columns(len(names), what=str(path))
+    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
     if doubled:
         raise DataError(f"{path} has two columns called {doubled[0]!r}: rename one in the header line.")
     return names
@@ -152,9 +155,10 @@ def _open(path: Path) -> Iterator[tuple["Reader", int]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             skipped = _skip_comments(file) if path.suffix.lower() in SPACED else 0
             start = file.tell()
-            delimiter = _delimiter(path, file.readline())
+            delimiter = _delimiter(path, next(limits.limited_lines(file, what=str(path)), ""))
             file.seek(start)
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+            lines = limits.limited_lines(file, what=str(path))
+            reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
             yield reader, skipped
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not text in UTF-8 ({error.reason}): save it as CSV in UTF-8.") from None
@@ -168,7 +172,7 @@ def _open(path: Path) -> Iterator[tuple["Reader", int]]:
 def _skip_comments(file: IO[str]) -> int:
     """Move past the leading lines that start with # or %, and return their number."""
     skipped, start = 0, file.tell()
-    while file.readline().startswith(("#", "%")):
+    while file.readline(limits.LINE_CHARACTERS).startswith(("#", "%")):
         skipped, start = skipped + 1, file.tell()
     file.seek(start)
     return skipped

@@ -1,7 +1,9 @@
 """Read and write images as PNG, JPEG or TIFF, with 8 or 16 bits per sample."""
 
 import io
+import math
 import struct
+import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
 from beltrami.errors import DataError
 from beltrami.image.surface import Surface
@@ -23,6 +26,8 @@ FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".tif": "TIFF", ".tif
 METADATA = ("icc_profile", "exif", "dpi")  # read by Pillow beside the pixels, and written again at 8 bits
 JPEG_QUALITY = 95
 COLOUR_TYPES = {1: 0, 3: 2, 2: 4, 4: 6}  # PNG's colour type by the number of samples
+PIXEL_BYTES = 40  # of memory for each pixel while an image is read: samples of the file, bytes and floats
+TIFF_RATIO = 4096  # the most pixels for each byte of a TIFF file: LZW of a blank page has fewer
 GAP = 8  # white pixels between the panels of a comparison
 
 
@@ -61,13 +66,15 @@ def read_image(path: AnyPath) -> Picture:
     path = Path(path)
     kind = image_format(path)
     try:
-        content = path.read_bytes()
+        content = limits.read_limited(path, most=limits.IMAGE_BYTES)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}.") from error
     try:
         pixels, metadata = (_read_tiff(content), {}) if kind == "TIFF" else _read_with_pillow(content)
     except DataError as error:
         raise DataError(f"cannot read {path} as {kind}: {error}") from error
+    if not pixels.size:
+        raise DataError(f"cannot read {path} as {kind}: it has no pixels.")
     bits = 8 * pixels.dtype.itemsize
     colours, opacity = (pixels[..., :-1], pixels[..., -1]) if pixels.shape[-1] in (2, 4) else (pixels, None)
     x = torch.from_numpy(colours.astype(np.float32) / (2**bits - 1)).permute(2, 0, 1).contiguous()
@@ -107,7 +114,7 @@ def comparison(before: Tensor, after: Tensor, surface: Surface) -> Picture:
 def _read_with_pillow(content: bytes) -> tuple[NDArray[Any], dict[str, Any]]:
     """Return the pixels (h, w, samples) of a PNG or JPEG file, and its metadata."""
     try:
-        image = _library("PIL.Image").open(io.BytesIO(content), formats=("PNG", "JPEG"))
+        image = _open(content)
         raw = image.tile[0][3]  # the layout of the samples in the file
         if raw == "LA;16B":  # two samples of 16 bits are laid out as four of 8
             pixels = _decode_as(content, "RGBA").view(">u2")
@@ -126,9 +133,30 @@ def _read_with_pillow(content: bytes) -> tuple[NDArray[Any], dict[str, Any]]:
     return np.atleast_3d(pixels.astype(pixels.dtype.newbyteorder("="))), metadata
 
 
+def _open(content: bytes) -> Any:
+    """Return a PNG or JPEG image of Pillow, whose pixels are not yet decoded."""
+    pillow = _library("PIL.Image")
+    try:
+        with warnings.catch_warnings(action="error", category=pillow.DecompressionBombWarning):
+            image = pillow.open(io.BytesIO(content), formats=("PNG", "JPEG"))
+    except (pillow.DecompressionBombWarning, pillow.DecompressionBombError):
+        raise DataError(f"it has more than {limits.IMAGE_PIXELS} pixels; save a part of it.") from None
+    _check_size(*image.size, most=limits.DEFLATE_RATIO * len(content))
+    return image
+
+
+def _check_size(width: int, height: int, *, most: int) -> None:
+    """Refuse an image that is too large, or that has more pixels than its file can hold, before they are decoded."""
+    if width * height > limits.IMAGE_PIXELS:
+        raise DataError(f"it has {width} by {height} pixels, and at most {limits.IMAGE_PIXELS} are read; save a part.")
+    if width * height > most:
+        raise DataError(f"it is damaged: it states {width} by {height} pixels, which its file is too short for.")
+    limits.check_memory(PIXEL_BYTES * width * height, what="it")
+
+
 def _decode_as(content: bytes, raw: str) -> NDArray[np.uint8]:
     """Return the bytes (h, w, samples) that Pillow decodes if the samples are laid out as ``raw``."""
-    image = _library("PIL.Image").open(io.BytesIO(content), formats=("PNG",))
+    image = _open(content)
     image.tile = [(*image.tile[0][:3], raw)]
     image.load()
     return np.asarray(image)
@@ -155,7 +183,12 @@ def _read_tiff(content: bytes) -> NDArray[Any]:
             pages, page = len(file.pages), file.pages[0]
             kind, dtype, axes = page.photometric.name, page.dtype, page.axes
             wanted = pages == 1 and dtype in (np.uint8, np.uint16) and kind in ("MINISBLACK", "RGB")
+            if wanted:
+                width = math.prod(page.shape) // max(page.imagelength * page.samplesperpixel, 1)
+                _check_size(width, page.imagelength, most=TIFF_RATIO * len(content))
             pixels = page.asarray() if wanted else np.empty(0)
+    except DataError:
+        raise
     except Exception as error:  # tifffile raises many types on damaged files
         codec = "its compression needs imagecodecs: pip install imagecodecs, or save it without."
         raise DataError(codec if "imagecodecs" in str(error) else "it is not an image, or it is damaged.") from error

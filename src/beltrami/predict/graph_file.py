@@ -8,11 +8,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from beltrami import file_limits as limits
 from beltrami.data.dataset import Split
 from beltrami.data.file import write_atomically
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.target import TargetKind, Targets
-from beltrami.errors import DataError
+from beltrami.errors import DataError, check_matrix
 from beltrami.graph import Edges
 
 
@@ -42,8 +43,10 @@ def save_graph(path: Path, graph: LabelledGraph, splits: tuple[Split, ...]) -> N
 def load_graph(path: Path, *, names: tuple[str, ...], kind: TargetKind) -> tuple[LabelledGraph, tuple[Split, ...]]:
     """Return the graph and the splits in a file of :func:`save_graph`."""
     try:
+        limits.check_safetensors(path)
         tensors = load(path.read_bytes())
-        text = json.loads(bytes(tensors["text"].tolist()))
+        text = json.loads(tensors["text"].numpy().tobytes())
+        "".join((text["name"], *text["ids"])).encode()  # a UnicodeEncodeError of characters that are no text
         ids, x = text["ids"], _features(tensors)
         edges = Edges.build(tensors["edge_index"], num_nodes=len(ids), weight=tensors.get("weight"))
         masks = {name.removeprefix("split_"): t for name, t in tensors.items() if name.startswith("split_")}
@@ -51,8 +54,12 @@ def load_graph(path: Path, *, names: tuple[str, ...], kind: TargetKind) -> tuple
             Split(**{name: mask[k] for name, mask in masks.items()}, protocol=text["protocol"], seed=text["seed"])
             for k in range(len(masks["train"]))
         )
-        graph = LabelledGraph(text["name"], ids, x, edges, Targets(kind, names, tensors["y"]), text["by_features"])
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        targets = Targets(kind, names, tensors["y"])
+        graph = LabelledGraph(text["name"], ids, x, edges, targets, text["by_features"])
+        check_matrix(graph.x, name="x", rows=len(ids))
+        if not len(targets.y) == splits[0].num_nodes == len(ids):
+            raise ValueError(f"its {len(ids)} nodes have another number of targets or of places in the splits")
+    except (OSError, SafetensorError, RuntimeError, LookupError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"the graph in {path} cannot be read ({error}): train again.") from None
     return graph, splits
 

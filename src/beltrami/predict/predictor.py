@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
+from beltrami.config.build import check_settings
 from beltrami.config.parser import read_config
 from beltrami.config.spec import SCHEMA
 from beltrami.data.dataset import Split
@@ -22,6 +24,7 @@ from beltrami.errors import DataError
 from beltrami.predict.conformal import Conformal
 from beltrami.predict.graph_file import load_graph, save_graph
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions, label_reaches
+from beltrami.predict.predictor_file import PredictorFacts
 from beltrami.predict.shares import Explanation
 from beltrami.predict.trained_models import Ensemble, new_model
 from beltrami.run_folder import begin_to_save, check_digests, digests
@@ -151,33 +154,33 @@ class Predictor:
         if not path.exists():
             raise DataError(f"{folder} holds no predictor.json: name the folder of a finished `beltrami train`.")
         try:
-            facts = json.loads(path.read_bytes())
+            facts = json.loads(limits.read_json(path))
             return Predictor._of_facts(folder, facts)
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): train again.") from None
 
     @staticmethod
-    def _of_facts(folder: Path, facts: Mapping[str, Any]) -> "Predictor":
-        if facts.get("schema") != SCHEMA:
-            found = f"{folder} has a predictor of schema {facts.get('schema')}"
+    def _of_facts(folder: Path, values: Mapping[str, Any]) -> "Predictor":
+        if values.get("schema") != SCHEMA:
+            found = f"{folder} has a predictor of schema {values.get('schema')}"
             raise DataError(f"{found}, and this version reads {SCHEMA}: train again.")
-        check_digests(folder, facts.get("files", {}))
+        facts = PredictorFacts.parse(values)
+        check_digests(folder, facts.files)
         config = read_config(folder / "config.json")
-        graph, splits = load_graph(folder / "graph.safetensors", names=tuple(facts["names"]), kind=facts["kind"])
+        check_settings(config)
+        facts.check_times(config)
+        graph, splits = load_graph(folder / "graph.safetensors", names=tuple(facts.names), kind=facts.kind)
+        if graph.x.shape[1] != facts.preprocessing.num_features:
+            raise ValueError(f"the graph has {graph.x.shape[1]} features, not {facts.preprocessing.num_features}")
         models = []
-        for k in range(len(facts["times"])):
+        for k in range(len(facts.times)):
             models.append(new_model(config, graph, outputs=_outputs(graph.targets)))
             load_weights(models[-1], folder / f"model-{k}.safetensors")
-        found = facts["calibration"]
-        conformal = found["conformal"] and Conformal(
-            found["conformal"]["kind"],
-            torch.tensor(found["conformal"]["scores"], dtype=torch.float64),
-            found["conformal"]["smoothing"],
-        )
-        calibration = Calibration(found["temperature"], tuple(found["centre"]), tuple(found["scale"]), conformal)
-        preprocessing = Preprocessing.from_json(facts["preprocessing"])
-        ensemble = Ensemble(config, tuple(models), tuple(facts["times"]))
-        return Predictor(ensemble, graph, splits, preprocessing, calibration, facts["record"])
+        stated = facts.calibration
+        conformal = None if stated.conformal is None else stated.conformal.build()
+        calibration = Calibration(stated.temperature, tuple(stated.centre), tuple(stated.scale), conformal)
+        ensemble = Ensemble(config, tuple(models), tuple(facts.times))
+        return Predictor(ensemble, graph, splits, facts.preprocessing, calibration, facts.record)
 
     def _facts(self) -> dict[str, Any]:
         calibration, conformal = self.calibration, self.calibration.conformal

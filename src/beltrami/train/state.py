@@ -12,11 +12,12 @@ from safetensors.torch import save
 from torch import Tensor
 from torch.optim import Optimizer
 
-from beltrami.data.file import write_atomically
+from beltrami.data.file import tensor_digest, write_atomically
 from beltrami.errors import DataError
+from beltrami.file_limits import check_safetensors
 
 Tensors = dict[str, Tensor]
-VALUES = "values"  # the key of the plain values in the metadata of a file
+VALUES, DIGEST = "values", "digest"  # the keys of the plain values and of the digest in the metadata of a file
 CPU, GPU = "random.cpu", "random.gpu"  # the keys of the random states
 
 
@@ -28,9 +29,10 @@ class TrainingState:
     values: dict[str, Any]
 
     def to_bytes(self) -> bytes:
-        """Return the state as a safetensors file, with the values as JSON in its metadata."""
+        """Return the state as a safetensors file, with the values as JSON and a digest of everything as metadata."""
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self.tensors.items()}
-        content: bytes = save(tensors, {VALUES: json.dumps(self.values)})
+        values = json.dumps(self.values)
+        content: bytes = save(tensors, {VALUES: values, DIGEST: tensor_digest(tensors, name=values)})
         return content
 
     def write(self, path: Path) -> None:
@@ -41,12 +43,14 @@ class TrainingState:
     def read(path: Path) -> "TrainingState":
         """Return the state in a file."""
         try:
+            check_safetensors(path)
             with safe_open(path, framework="pt") as file:
-                names = list(file.keys())
-                return TrainingState(
-                    {name: file.get_tensor(name) for name in names}, json.loads(file.metadata()[VALUES])
-                )
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+                tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+                values, digest = file.metadata()[VALUES], file.metadata()[DIGEST]
+            if tensor_digest(tensors, name=values) != digest:
+                raise ValueError("it is damaged")
+            return TrainingState(tensors, json.loads(values))
+        except (OSError, SafetensorError, DataError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"the checkpoint {path} cannot be read ({error}): train again with `--force`.") from None
 
     def part(self, prefix: str) -> Tensors:

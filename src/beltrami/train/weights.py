@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.optim import Optimizer
 
+from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
 from beltrami.data.file import write_atomically
 from beltrami.errors import DataError
@@ -32,10 +33,11 @@ def save_weights(model: nn.Module, path: AnyPath) -> None:
 def load_weights(model: nn.Module, path: AnyPath, *, device: torch.device | str = "cpu") -> None:
     """Read weights from a safetensors file into a model; a :class:`DataError` says what does not fit."""
     try:
+        limits.check_safetensors(Path(path))
         weights = load(Path(path).read_bytes())
     except FileNotFoundError:
         raise DataError(f"no weights at {path}: was the run finished? Train it again.") from None
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, DataError) as error:
         raise DataError(f"the weights in {path} cannot be read ({error}): train the run again.") from None
     try:
         model.load_state_dict({name: tensor.to(device) for name, tensor in weights.items()})

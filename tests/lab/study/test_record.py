@@ -105,7 +105,8 @@ def test_a_line_that_is_not_a_record_is_refused_by_its_number(tmp_path: Path) ->
 
 def test_a_line_of_the_first_release_is_read(tmp_path: Path) -> None:
     (run,) = plan(STUDIES["random"], datasets=["cora"], methods=["gcn"], splits=1, inits=1)
-    record = run.record(Outcome({"recipe": "gcn", "test_accuracy": 80.5}, {"along": [[1.0, 80.5]]}))
+    result = {"recipe": "gcn", "test_accuracy": 80.5, "split": {"hash": "0" * 16}, "device": "cpu"}
+    record = run.record(Outcome(result, {"along": [[1.0, 80.5]]}))
     values = json.loads(record.to_json())
     del values["schema"]
     values["row"], values["also"] = values.pop("method"), values.pop("extra")
@@ -162,3 +163,17 @@ def test_a_full_disk_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytes
             with pytest.raises(OSError, match=r"the disk of .*random.jsonl is full: make room, and go on with"):
                 log.append(a_record(seed=1))
         assert log.records == [a_record(seed=0)]
+
+
+@pytest.mark.parametrize("change", [{"result": {}}, {"result": {"split": 1.5, "device": "cpu"}}, {"result": ["a"]}])
+def test_a_result_without_the_digest_of_its_split_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    line = json.dumps(json.loads(a_record(seed=0).to_json()) | change)
+    (tmp_path / "random.jsonl").write_text(f"{line}\n")
+    with pytest.raises(DataError, match=r"line 1 of .* is not a record of a study \(`result"):
+        read_records(tmp_path / "random.jsonl")
+
+
+def test_a_line_of_the_first_release_without_a_dataset_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "random.jsonl").write_text(json.dumps({"result": {"recipe": "gcn"}, "settings": {}}) + "\n")
+    with pytest.raises(DataError, match=r"line 1 of .* is not a record"):
+        read_records(tmp_path / "random.jsonl")

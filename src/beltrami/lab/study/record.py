@@ -10,6 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
@@ -76,14 +77,19 @@ class Record:
 
     @staticmethod
     def from_json(text: str) -> "Record":
-        """Parse a line; a ValueError or TypeError says what is wrong with it."""
+        """Parse a line; a ValueError says what is wrong with it."""
         values = json.loads(text)
         if not isinstance(values, dict):
             raise ValueError(f"a record is a JSON object; got {values!r}.")
         schema = values.pop("schema", 1)
         if schema not in (1, SCHEMA):
             raise ValueError(f"schema {schema!r} is unknown; this version reads up to {SCHEMA}.")
-        return parse(Record, _from_first_release(values) if schema == 1 else values)
+        record = parse(Record, _from_first_release(values) if schema == 1 else values)
+        if record.result is not None:
+            split = record.result.get("split")
+            if not isinstance(split, dict) or "hash" not in split or "device" not in record.result:
+                raise ValueError("`result` has no `split.hash` or no `device`.")
+        return record
 
 
 def record_of(study: str, method: str, config: RunConfig) -> Record:
@@ -96,8 +102,9 @@ def _from_first_release(values: dict[str, Any]) -> dict[str, Any]:
     """Convert a record of the first release: two fields had other names, and settings and digests another form."""
     names = {"row": "method", "also": "extra"}
     values = {names.get(name, name): value for name, value in values.items()}
-    if isinstance(values.get("result"), dict) and isinstance(values.get("settings"), dict):
-        first = {"dataset": values["dataset"], "recipe": values["result"]["recipe"], **values["settings"]}
+    result, settings = values.get("result"), values.get("settings")
+    if isinstance(result, dict) and isinstance(settings, dict):
+        first = {"dataset": values.get("dataset"), "recipe": result.get("recipe"), **settings}
         config = parse(RunConfig, convert(first))
         values |= {"settings": departures(config), "key": key_of(config), "setup": setup_of(config)}
     return values
@@ -166,12 +173,12 @@ class RecordLog(AbstractContextManager["RecordLog"]):
 def read_records(path: AnyPath) -> list[Record]:
     """Read the complete lines of a file; no records if there is no file."""
     path = Path(path)
-    content = path.read_bytes() if path.exists() else b""
+    content = limits.read_json(path) if path.exists() else b""
     records = []
     for number, text in enumerate(content.split(b"\n")[:-1], start=1):  # the rest is empty or incomplete
         try:
             records.append(Record.from_json(text.decode()))
-        except (ValueError, TypeError) as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"line {number} of {path} is not a record of a study ({error}): remove it, or choose another folder."
             ) from None
