@@ -169,7 +169,7 @@ BUILT_BY_THE_LIBRARY = {
     "Edges", "SparseMatrix",  # made by Edges.build and SparseMatrix.of
     "RunConfig",  # checked by parse and check_settings, by the names of settings
     "SparsityPattern",  # a protocol
-    "DataError", "SolverError", "UnknownName",
+    "DataError", "DirectedGraphWarning", "SolverError", "UnknownName",
 }  # fmt: skip
 
 

@@ -297,5 +297,5 @@ def test_runs_are_saved_and_read_by_paths_that_are_strings(folder: Path, monkeyp
 
 @pytest.mark.parametrize("device", [None, "", "gpu", "cuda:x", 0])
 def test_a_device_that_is_none_is_refused(device: Any) -> None:
-    with pytest.raises(ValueError, match="needs `device` (cpu, cuda or cuda:N|to be a string)"):
+    with pytest.raises(ValueError, match=r"needs `device` (cpu, cuda or cuda:N|to be a string)"):
         run_config(small_config(), device=device)
