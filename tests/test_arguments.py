@@ -33,6 +33,8 @@ def any_call(function: Any) -> Any:
 
 
 WRONG: list[tuple[str, Callable[[], object], str]] = [
+    ("dirichlet of a vector", lambda: lib.dirichlet(TOY.x[:, 0], EDGES), r"`z` must be a dense .* \(20, channels\)"),
+    ("an evolution of other nodes", lambda: small_blend().evolution(TOY.x[:3], EDGES), r"matrix \(20, channels\); got"),
     # One row per case: a name, the call, and a part of the sentence.
     ("BLEND(numpy)", lambda: lib.BLEND(numpy.ones((3, 2))), "BLEND needs `psi` to be an Encoder; got an ndarray"),
     ("PPR()(tensor)", lambda: lib.PPR()(TOY.edge_index), "PPR needs `edges` to be an Edges; .*`Edges.build"),
@@ -167,7 +169,8 @@ BUILT_BY_THE_LIBRARY = {
     "Edges", "SparseMatrix",  # made by Edges.build and SparseMatrix.of
     "RunConfig",  # checked by parse and check_settings, by the names of settings
     "SparsityPattern",  # a protocol
-    "DataError", "SolverError", "UnknownName",
+    "Fitted", "TrainingState",  # made by a training
+    "DataError", "DirectedGraphWarning", "OtherGraphWarning", "SolverError", "TrainingWarning", "UnknownName",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def check_refused(outcome_of: Beltrami, *arguments: str, match: str) -> None:
         (("scheme.time=1e9",), "takes too many steps"),
         (RK4, "takes too many steps"),
         (DOPRI5, "less than float32 resolves"),
-        (("model.feat=10000000000",), "for the weights"),
+        (("model.feat=2000000000",), "for the weights"),
         (PASSES, "for a training step"),
     ],
     ids=lambda value: "" if isinstance(value, str) else value[-1],

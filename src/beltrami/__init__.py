@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "joint": ("Joint",),
-    "errors": ("DataError", "SolverError", "UnknownName"),
+    "errors": ("DataError", "DirectedGraphWarning", "SolverError", "UnknownName"),
     "geometry": ("Metric", "Euclidean", "PoincareBall"),
     "graph": ("Edges", "SparseMatrix", "Rows", "Columns", "Both", "softmax_link", "squareplus_link"),
     "diffusivity": (

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from beltrami.arguments import checked
 from beltrami.diffusivity import Variational
 from beltrami.diffusivity.base import PrintedModule
+from beltrami.errors import check_state
 from beltrami.graph import Edges, aggregate, collect, edge_dot, laplacian, spread
 
 
@@ -20,9 +21,7 @@ def dirichlet(z: Tensor, edges: Edges, *, weight: Tensor | None = None) -> Tenso
     tensor of size (m, d); z is centred first, because a large common value would cancel. ``weight`` is w (m,), by
     default the edges' weights, or one. ``z`` (n, d) -> (d,).
     """
-    if z.dim() != 2 or len(z) != edges.num_nodes or not z.is_floating_point() or z.layout != torch.strided:
-        found = f"{z.dtype} of shape {tuple(z.shape)}, {z.layout}"
-        raise ValueError(f"`z` must be a dense floating-point matrix ({edges.num_nodes}, channels); got {found}.")
+    check_state(z, num_nodes=edges.num_nodes)
     w = edges.weight if weight is None else weight
     w = z.new_ones(edges.num_edges) if w is None else w.to(z.dtype)
     z = z - z.mean(0)

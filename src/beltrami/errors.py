@@ -99,6 +99,15 @@ def as_classes(y: Tensor, *, name: str = "y") -> Tensor:
     return y.long()
 
 
+def check_state(z: Tensor, *, num_nodes: int) -> None:
+    """Refuse a state that is not a dense floating-point matrix (n, d); its values are not read."""
+    import torch
+
+    if z.dim() != 2 or len(z) != num_nodes or not z.is_floating_point() or z.layout != torch.strided:
+        found = f"{z.dtype} of shape {tuple(z.shape)}, {z.layout}"
+        raise ValueError(f"`z` must be a dense floating-point matrix ({num_nodes}, channels); got {found}.")
+
+
 def check_matrix(x: Tensor, *, name: str, rows: int | None = None, columns: int | None = None) -> None:
     """Refuse anything but a finite floating-point matrix (n, d), dense or sparse, of the expected size."""
     import torch

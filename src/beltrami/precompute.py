@@ -10,9 +10,10 @@ from typing import NamedTuple, TypeVar
 from torch import Tensor
 
 from beltrami.arguments import AnyPath, checked
-from beltrami.config.build import build_encoding, check_node_counts
+from beltrami.config.build import build_encoding
 from beltrami.config.build_evolution import build_stencil
 from beltrami.config.cost_check import check_edges, check_positions
+from beltrami.config.limits import check_node_counts
 from beltrami.config.parser import override, parse
 from beltrami.config.run_cost import Sizes
 from beltrami.config.spec import DataSpec, RunConfig

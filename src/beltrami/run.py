@@ -9,9 +9,10 @@ from torch import Tensor
 
 from beltrami import train
 from beltrami.arguments import AnyPath, DeviceName, checked
-from beltrami.config.build import build_classifier, build_training, check_node_counts, check_settings
+from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
 from beltrami.config.cost_check import SPARSE_BELOW, check_cost, explained_memory, sizes_of
+from beltrami.config.limits import check_node_counts
 from beltrami.config.parser import read_config
 from beltrami.config.recipe.recipes import search_count
 from beltrami.config.run_cost import RunCost

@@ -9,7 +9,7 @@ from beltrami.config import check_settings, limits, load_recipe, override
 CONSTANT = ("scheme.kind=constant", "scheme.solver=rk4", "scheme.dt=1")
 ADAPTIVE = ("scheme.kind=adaptive", "scheme.solver=dopri5", "scheme.rtol=0", "scheme.atol=1e-14")
 BACKWARD = ("scheme.adjoint.kind=continuous-constant", "scheme.adjoint.solver=rk4", "scheme.adjoint.dt=1e-9")
-WIDTH = "diffusivity.width=10000000000"
+WIDTH = "diffusivity.width=2000000000"
 
 
 @pytest.mark.parametrize(
@@ -20,17 +20,13 @@ WIDTH = "diffusivity.width=10000000000"
         ([*CONSTANT, "scheme.dt=0.002"], "needs 1.95e[+]04 steps, and `max_steps` allows 10000"),
         ([*CONSTANT, *BACKWARD], r"needs 3.9e\+10 steps"),
         (ADAPTIVE, "`scheme.rtol=0` and `scheme.atol=1e-14` are less than float32 resolves: set one of them to 2e-07"),
-        (["model.feat=100000000000"], "`model.feat=100000000000` needs about .* for the weights, and 16 GiB are free"),
-        (
-            [f"model.feat={10**30}"],
-            "needs about over 8 EiB for the weights, and 16 GiB are free: choose fewer",
-        ),
-        (["diffusivity.kind=scaled-dot", WIDTH], "`diffusivity.width=10000000000` needs about"),
+        (["model.feat=2000000000"], "`model.feat=2000000000` needs about .* for the weights, and 16 GiB are free"),
+        (["diffusivity.kind=scaled-dot", WIDTH], "`diffusivity.width=2000000000` needs about"),
         (["stencil.remesh=1e-9"], r"`stencil.remesh=1e-09` rebuilds the graph 3.9e\+10 times until t=39"),
-        (["position.kind=heat", "position.time=1e9"], "heat kernel at `time`"),
-        (["position.restart=1e-12"], "PageRank with `restart` 1e-12 needs"),
+        (["position.kind=heat", "position.time=1e9"], "heat kernel at `position.time`"),
+        (["position.restart=1e-12"], "PageRank with `position.restart` 1e-12 needs"),
         (["position.kind=walk", "position.channels=1000000000"], "at most 2000 steps"),
-        (["train.time_grid.resolution=1000000000"], "TimeGrid has at most 10000 times"),
+        (["train.time_grid.resolution=1000000000"], "a time grid has at most 10000 times"),
     ],
     ids=lambda value: "" if isinstance(value, str) else value[-1],
 )

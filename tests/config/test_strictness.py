@@ -15,8 +15,9 @@ from torch import nn
 
 import beltrami
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override, setting_names
-from beltrami.config.build import build_classifier, build_encoding, build_training, check_node_counts
+from beltrami.config.build import build_classifier, build_encoding, build_training
 from beltrami.config.build_evolution import build_prior
+from beltrami.config.limits import check_node_counts
 from beltrami.config.parser import InapplicableSetting, departures
 from beltrami.config.spec import SchemeSpec, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, StencilSpec, kinds_of, specs_of

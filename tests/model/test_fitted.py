@@ -77,6 +77,7 @@ def test_a_damaged_record_of_the_training_is_refused(text: bytes, tmp_path: Path
         load_weights(small_blend(), tmp_path / "model.safetensors")
 
 
+@pytest.mark.filterwarnings("ignore::beltrami.errors.DirectedGraphWarning")
 def test_another_graph_is_announced() -> None:
     model = small_blend()
     fit(model, model.prepare(TOY.x, TOY.edge_index), TOY.y, TOY.split, TRAINING)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from own_graph import fit, two_groups
 
+from beltrami.arguments import as_name
 from beltrami.errors import DataError
 from beltrami.predict.predictor import Predictor
 
@@ -32,7 +33,7 @@ def test_the_name_of_a_folder_may_look_like_a_value(tmp_path: Path, name: str) -
     predictor.save(tmp_path / "run")
     loaded = Predictor.load(tmp_path / "run")
     assert loaded.graph.name == predictor.graph.name
-    assert name in loaded.ensemble.config.dataset
+    assert as_name(name).rstrip("-") in loaded.ensemble.config.dataset
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """Build the model, the encoding and the training of a configuration, and refuse settings that do not fit together."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from functools import partial
@@ -13,7 +14,7 @@ from beltrami import position
 from beltrami.arguments import checked
 from beltrami.config import spec_model
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
-from beltrami.config.limits import check_steps, check_weights, widths_of
+from beltrami.config.limits import check_heads, check_steps, check_weights, widths_of
 from beltrami.config.parser import parse
 from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
@@ -150,38 +151,21 @@ def check_settings(config: RunConfig) -> None:
     model for a single feature is built."""
     parse(RunConfig, asdict(config))  # a configuration made in Python may hold any value
     _check_groups(config)
-    _check_heads(config)
+    check_heads(config)
     _check_flow(config)
-    build_encoding(config.position)
+    _check_encoding(config.position)
     build_prior(config.stencil)
     check_steps(config, longest=build_training(config.train).time_grid.multiple)
     positions = int(config.position.kind != "none")
     check_weights(config, count_parameters(config, features=1, positions=positions, num_classes=2))
 
 
-def check_node_counts(config: RunConfig, num_nodes: int) -> None:
-    """Refuse settings that need more nodes than the graph has."""
-    model, position, stencil = config.model, config.position, config.stencil
-    limits = {
-        "stencil.k": (stencil.k if stencil.kind == "knn" else 0, num_nodes - 1),
-        "stencil.add.k": (getattr(getattr(stencil, "add", None), "k", 0), num_nodes - 1),
-        "model.k": (model.k if model.kind == "dgcnn-flow" else 0, num_nodes - 1),
-        "model.steps": (getattr(model, "steps", 0), num_nodes),
-        "position.channels": (position.channels if position.kind == "laplacian" else 0, num_nodes - 2),
-    }
-    for name, (value, most) in limits.items():
-        if value > most:
-            raise ValueError(f"`{name}` must be at most {most} on a graph of {num_nodes} nodes; got {value}.")
-
-
-def _check_heads(config: RunConfig) -> None:
-    for group, spec in (("diffusivity", config.diffusivity), ("model", config.model)):
-        heads, width = getattr(spec, "heads", 1), getattr(spec, "width", None)
-        least = 2 * heads if spec.kind == "pearson" else heads
-        if width is not None and (width % heads or width < least):
-            raise ValueError(
-                f"`{group}.width` must be a multiple of `{group}.heads` and at least {least}; got {width} for {heads}."
-            )
+def _check_encoding(spec: PositionSpec) -> None:
+    """Refuse positions that cannot be computed, by the names of their settings."""
+    try:
+        build_encoding(spec)
+    except ValueError as error:
+        raise ValueError(re.sub(r"`(\w+)`", r"`position.\1`", str(error))) from None
 
 
 def _check_groups(config: RunConfig) -> None:

@@ -70,3 +70,29 @@ def check_weights(config: RunConfig, parameters: float) -> None:
             f"`{name}={value}` needs about {in_bytes(needed)} for the weights, and {in_bytes(free)} are free: choose "
             "fewer channels."
         )
+
+
+def check_node_counts(config: RunConfig, num_nodes: int) -> None:
+    """Refuse settings that need more nodes than the graph has."""
+    model, position, stencil = config.model, config.position, config.stencil
+    limits = {
+        "stencil.k": (stencil.k if stencil.kind == "knn" else 0, num_nodes - 1),
+        "stencil.add.k": (getattr(getattr(stencil, "add", None), "k", 0), num_nodes - 1),
+        "model.k": (model.k if model.kind == "dgcnn-flow" else 0, num_nodes - 1),
+        "model.steps": (getattr(model, "steps", 0), num_nodes),
+        "position.channels": (position.channels if position.kind == "laplacian" else 0, num_nodes - 2),
+    }
+    for name, (value, most) in limits.items():
+        if value > most:
+            raise ValueError(f"`{name}` must be at most {most} on a graph of {num_nodes} nodes; got {value}.")
+
+
+def check_heads(config: RunConfig) -> None:
+    """Refuse widths of attention that its heads do not divide."""
+    for group, spec in (("diffusivity", config.diffusivity), ("model", config.model)):
+        heads, width = getattr(spec, "heads", 1), getattr(spec, "width", None)
+        least = 2 * heads if spec.kind == "pearson" else heads
+        if width is not None and (width % heads or width < least):
+            raise ValueError(
+                f"`{group}.width` must be a multiple of `{group}.heads` and at least {least}; got {width} for {heads}."
+            )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from beltrami.arguments import checked
-from beltrami.errors import check_matrix
+from beltrami.errors import check_state
 from beltrami.flow import Cost, Costed, Flow
 from beltrami.graph import Edges
 from beltrami.scheme import Stats, TimeStepping, solve
@@ -73,7 +73,7 @@ class Evolution(nn.Module):
 
     @checked
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
-        check_matrix(z, name="z", rows=edges.num_nodes)
+        check_state(z, num_nodes=edges.num_nodes)
         return self.evolve(z, edges).z
 
     def evolve(self, z: Tensor, edges: Edges) -> Trajectory:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from beltrami.arguments import AnyPath, Count, NotNegative, checked
 from beltrami.errors import DataError, Interrupted
 from beltrami.train.callback import Epoch
 from beltrami.train.loop import TrainingWarning
@@ -19,6 +20,7 @@ ABOUT = "about"  # the key of what a checkpoint belongs to
 SECONDS = 30.0
 
 
+@checked
 @dataclass
 class Checkpoints:
     """The file in which a training keeps its state, every ``seconds`` or, if given, every ``epochs``.
@@ -28,24 +30,25 @@ class Checkpoints:
     written is a warning, and the training goes on.
     """
 
-    path: Path
+    path: AnyPath
     about: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float = SECONDS
-    epochs: int | None = None
+    seconds: NotNegative = SECONDS
+    epochs: Count | None = None
     stop: bool = False
     _last: float = field(default_factory=time.monotonic)
     _failed: bool = False
 
     def read(self) -> TrainingState | None:
         """Return the state to go on from; None if there is no file. A file of other settings is refused."""
-        if not self.path.exists():
+        path = Path(self.path)
+        if not path.exists():
             return None
-        state = TrainingState.read(self.path)
+        state = TrainingState.read(path)
         if state.values.get(ABOUT) != self.about:
             found = state.values.get(ABOUT)
             names = _differences(found if isinstance(found, Mapping) else {}, self.about)
             raise DataError(
-                f"the unfinished run in {self.path.parent} has other settings ({', '.join(names)}): give the same, "
+                f"the unfinished run in {path.parent} has other settings ({', '.join(names)}): give the same, "
                 "choose another folder with `--out`, or begin anew with `--force`."
             )
         return state
@@ -59,7 +62,7 @@ class Checkpoints:
         state = fitting.checkpoint()
         state.values[ABOUT] = dict(self.about)
         try:
-            state.write(self.path)
+            state.write(Path(self.path))
         except OSError as error:
             if self.stop:
                 raise

@@ -46,7 +46,7 @@ class TimeGrid:
             )
         if self.multiple * self.resolution > MAX_TIMES:
             raise ValueError(
-                f"TimeGrid has at most {MAX_TIMES} times, and `multiple` {self.multiple:g} with `resolution` "
+                f"a time grid has at most {MAX_TIMES} times, and `multiple` {self.multiple:g} with `resolution` "
                 f"{self.resolution} makes more: choose a smaller one."
             )
 
