@@ -70,8 +70,8 @@ def _write_edge_list(folder: Path) -> None:
 def _write_parquet(folder: Path) -> None:
     import pyarrow.parquet as pq
 
-    pq.writetable(table(0), folder / "nodes.parquet", compression="snappy")
-    pq.writetable(table(1), folder / "edges.parquet", compression="none")
+    pq.write_table(table(0), folder / "nodes.parquet", compression="snappy")
+    pq.write_table(table(1), folder / "edges.parquet", compression="none")
 
 
 def table(k: int) -> Any:
