@@ -216,3 +216,17 @@ def test_check_prints_what_a_run_would_need_and_trains_nothing(beltrami: Beltram
     assert re.search(r"memory +about \S+ MiB, and", told.out)
     assert not Path("runs").exists()
     assert "more than" in beltrami("train", "digits", "--check", "--recipe", "gcn", "--set", "model.depth=9999").err
+
+
+@pytest.mark.slow
+def test_without_a_terminal_progress_is_lines(beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beltrami.report.progress.FIRST_LINE", 0.0)
+    monkeypatch.setattr("beltrami.report.progress.BETWEEN_LINES", 0.0)
+    told = beltrami(*QUICK, "--out", "a").err.splitlines()
+    assert [re.match(r"digits / blend: epoch (\d)/4 +loss \d", line)[1] for line in told] == ["1", "2", "3", "4"]  # type: ignore[index]
+
+
+def test_a_clock_that_is_set_back_does_not_matter() -> None:
+    """Times between two moments are measured by clocks that never go back, and no file is judged by its date."""
+    for path in (Path(__file__).parents[1] / "src").rglob("*.py"):
+        assert not re.search(r"\btime\.time\(|datetime|st_mtime|getmtime", path.read_text()), path
