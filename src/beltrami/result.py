@@ -37,7 +37,7 @@ class RunResult:
     tried: int | None = None  # configurations compared on validation before this one was chosen, None if unknown
     # On test nodes, None for a class without any; empty in results of the first release.
     per_class_accuracy: list[float | None] = field(default_factory=list)
-    graph: str = ""  # fingerprint of the graph as the flow begins on it; empty in results of earlier versions
+    graph: str = ""  # fingerprint of the dataset's graph; empty in results of earlier versions
     files: dict[str, str] = field(default_factory=dict)  # SHA-256 of the other files of the run, by name
 
     def to_json(self) -> str:

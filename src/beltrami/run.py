@@ -44,6 +44,7 @@ class Problem:
     edges: Edges
     pos: Tensor | SparseMatrix | None
     cost: RunCost | None = None  # what a training was estimated to need
+    graph: str = ""  # fingerprint of the dataset's graph
 
     def model(self, config: RunConfig) -> Classifier:
         """Return a new model for this problem, from the current random state."""
@@ -71,14 +72,14 @@ def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Pro
     """Resolve the files of a configuration, load its dataset, split it and encode positions."""
     config, dataset, split, cost = check_run(config, device=device, progress=progress)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
-    pos = positions_of(config.position, edges)
+    pos, graph = positions_of(config.position, edges), f"{edges.fingerprint % 2**64:016x}"
     if config.stencil.kind == "file":
         edges = load_stencil(Path(config.stencil.path), edges)
     x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
     dataset, inputs = dataset.to(device), sparse_where_it_pays(x).to(device)
     edges = similarity_edges(config.stencil, dataset.x, edges.to(device))
     positions = None if pos is None else sparse_where_it_pays(pos).to(device)
-    return Problem(config, dataset, split.to(device), inputs, edges, positions, cost)
+    return Problem(config, dataset, split.to(device), inputs, edges, positions, cost, graph)
 
 
 def on_split(problem: Problem, config: RunConfig) -> Problem:
@@ -158,7 +159,7 @@ def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: 
         versions=versions(),
         tried=search_count(config),
         per_class_accuracy=[None if share is None else 100 * share for share in shares],
-        graph=_hexadecimal(problem.edges),
+        graph=problem.graph,
     )
 
 
@@ -187,7 +188,7 @@ def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunRes
         problem = load_problem(config, device=device)
         known = {"split": (result.split.get("hash"), problem.split.hash)}
         if result.graph:
-            known["graph"] = (result.graph, _hexadecimal(problem.edges))
+            known["graph"] = (result.graph, problem.graph)
         for what, (then, now) in known.items():
             if then != now:
                 raise DataError(
@@ -202,10 +203,6 @@ def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunRes
     except ValueError as error:  # settings that cannot have been trained with, or weights that are not finite
         raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error
     return result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
-
-
-def _hexadecimal(edges: Edges) -> str:
-    return f"{edges.fingerprint % 2**64:016x}"
 
 
 def similarity_edges(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:
