@@ -241,7 +241,6 @@ def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path:
         (["rings", "--nodes", "nodes.csv"], r"rings is given beside `--nodes` or `--edges`: give one or the other"),
         (["digits", "--label", "kind"], r"`--label` is for a graph of your own: leave it out for the dataset digits"),
         (["--label", "kind"], r"`--label` is for a graph of your own: name your folder or file, or give `--nodes`"),
-        (["digits", "--check"], r"`--check` is for a graph of your own"),
         (["digits", "--task", "classes"], r"`--task` is for a graph of your own"),
         (["digits", "--split-column", "part"], r"`--split-column` is for a graph of your own"),
         (["digits", "--balanced", "--recipe", "auto"], r"`--balanced` is for a graph of your own"),

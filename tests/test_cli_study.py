@@ -185,6 +185,7 @@ def test_a_study_on_ray_is_interrupted_and_continues_without_it(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell in the background ignores
     )
     for _ in range(6000):
         if path.exists() and path.read_bytes().count(b"\n") >= 1:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ def facts_of(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def stop_at(monkeypatch: pytest.MonkeyPatch) -> Any:
+def stop_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Send this process a signal after an epoch of the training."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background ignores
 
     def arrange(number: int, epoch: int, times: int = 1) -> None:
         after = Checkpoints.after
@@ -52,7 +54,8 @@ def stop_at(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         monkeypatch.setattr(Checkpoints, "after", then)
 
-    return arrange
+    yield arrange
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.slow
@@ -204,3 +207,12 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path, beltrami: Beltram
     assert weights_equal(Path("a"), Path("whole"))
     assert facts_of(Path("a")) == facts_of(Path("whole"))
     assert sorted(files_of(Path("a"))) == sorted(files_of(Path("whole")))
+
+
+def test_check_prints_what_a_run_would_need_and_trains_nothing(beltrami: Beltrami) -> None:
+    told = beltrami("train", "digits", "--check")
+    assert told.code == 0
+    assert re.search(r"dataset +digits: 1,797 nodes", told.out)
+    assert re.search(r"memory +about \S+ MiB, and", told.out)
+    assert not Path("runs").exists()
+    assert "more than" in beltrami("train", "digits", "--check", "--recipe", "gcn", "--set", "model.depth=9999").err

@@ -214,8 +214,12 @@ def test_a_search_on_ray_is_interrupted_and_resumed_and_nothing_is_left(tmp_path
     arguments = ["digits", "--trials", "4", "--splits", "1", *SHORT, "--out", str(folder), "--resume"]
     command = [sys.executable, "-m", "beltrami", "tune", *arguments]
 
+    def hear_interrupts() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a shell in the background ignores
+
     def start() -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, preexec_fn=hear_interrupts)
 
     def wait(process: "subprocess.Popen[bytes]", condition: Callable[[], bool]) -> None:
         end = time.monotonic() + 240

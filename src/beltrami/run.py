@@ -53,13 +53,23 @@ class Problem:
 
 
 @checked
-def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Progress | None = None) -> Problem:
-    """Resolve the files of a configuration, load its dataset, split it and encode positions."""
+def check_run(
+    config: RunConfig, *, device: DeviceName = "cpu", progress: Progress | None = None
+) -> tuple[RunConfig, Dataset, Split, RunCost]:
+    """Return a configuration with its files resolved, its dataset and split, and what a run would cost; a run that
+    cannot be made, or does not fit into the free memory, is refused. Nothing is trained."""
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
     check_node_counts(config, dataset.num_nodes)
     split = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
     cost = check_cost(config, sizes_of(config, dataset), device=device)
+    return config, dataset, split, cost
+
+
+@checked
+def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Progress | None = None) -> Problem:
+    """Resolve the files of a configuration, load its dataset, split it and encode positions."""
+    config, dataset, split, cost = check_run(config, device=device, progress=progress)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     pos = positions_of(config.position, edges)
     if config.stencil.kind == "file":

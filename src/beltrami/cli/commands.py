@@ -14,7 +14,7 @@ from beltrami.cli.file_commands import denoise, encode, rewire
 from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
 from beltrami.cli.option import Device, Settings, check_device, check_file, check_seed
 from beltrami.cli.study_tune import study, tune
-from beltrami.cli.train_run import Every, Force, Json, Quiet, Resume, Running, train_recipe
+from beltrami.cli.train_run import Every, Force, Json, Quiet, Resume, Running, check_recipe, train_recipe
 
 app = typer.Typer(
     cls=Commands,
@@ -124,7 +124,10 @@ def train(
         return
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
     check_settings(config)
-    train_recipe(config, running, logs=log or [], compare=compare)
+    if check:
+        check_recipe(config, running)
+    else:
+        train_recipe(config, running, logs=log or [], compare=compare)
 
 
 @app.command()

@@ -34,7 +34,7 @@ Balanced = Annotated[bool, Option("--balanced", help="Own graph: every class cou
 Calibration = Annotated[
     float | None, Option(help="Recipe auto: share of the labels set aside for prediction sets; 0.2 by default.")
 ]
-Check = Annotated[bool, Option("--check", help="Own graph: print what was understood, and train nothing.")]
+Check = Annotated[bool, Option("--check", help="Print what was understood and what a run needs; train nothing.")]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class GraphOptions:
         for option, value in vars(self).items():
             flag = f"--{option.replace('_', '-')}"
             if not _is_given(value):
+                continue
+            if option == "check" and recipe != AUTO:
                 continue
             if option not in ("budget", "fast", "calibration"):
                 raise ValueError(f"`{flag}` is for a graph of your own: {remedy}.")

@@ -107,6 +107,18 @@ def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path],
         typer.echo(result.to_json())
 
 
+def check_recipe(config: "RunConfig", running: Running) -> None:
+    """Print what a run would do and need; it trains nothing."""
+    from beltrami.report.progress import display
+    from beltrami.report.terminal import print_check
+    from beltrami.run import check_run
+
+    with display(quiet=running.quiet) as shown:
+        config, dataset, split, cost = check_run(config, device=running.device, progress=shown.update)
+    with running.printing():
+        print_check(config, dataset, split, cost, device=running.device)
+
+
 @contextmanager
 def stopping(checkpoints: "Checkpoints", folder: Path) -> Iterator[None]:
     """Let the first SIGINT or SIGTERM of a block end the training after the current epoch, with a checkpoint; a second

@@ -10,9 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from beltrami.data import Availability, Facts
+from beltrami.config.build import build_training
+from beltrami.config.run_cost import RunCost
+from beltrami.config.spec import RunConfig
+from beltrami.data import Availability, Dataset, Facts, Split
 from beltrami.graph.statistics import Rewiring, Statistics
 from beltrami.image import Surface, noise_level, psnr, ssim
+from beltrami.memory import free_memory, in_bytes
 from beltrami.model.zoo import ZooEntry
 from beltrami.result import RunResult
 
@@ -40,6 +44,21 @@ def print_run(result: RunResult, *, folder: Path, label_spreading: Mapping[str, 
     if result.tried is not None:
         facts["configurations tried"] = f"{result.tried:,}, on validation"
     _print_facts(facts, saved=[folder])
+
+
+def print_check(config: RunConfig, dataset: Dataset, split: Split, cost: RunCost, *, device: str) -> None:
+    """Print what a run would do and need."""
+    sets = ", ".join(f"{int(mask.sum()):,} {name}" for name, mask in split.masks.items())
+    facts = {
+        "dataset": f"{dataset.name}: {dataset.num_nodes:,} nodes, {dataset.edge_index.shape[1] // 2:,} edges, "
+        f"{dataset.num_features:,} features, {dataset.num_classes} classes",
+        "split": f"{split.protocol} {split.seed}: {sets}",
+        "recipe": f"{config.recipe}: model {config.model.kind}, flow {config.flow.kind}, scheme {config.scheme.kind}",
+        "steps of a solve": "as many as its tolerances need" if cost.steps is None else f"{cost.steps:,}",
+        "epochs": f"{build_training(config.train).most_epochs:,} at most",
+        "memory": f"about {in_bytes(cost.total)}, and {in_bytes(free_memory(device))} are free",
+    }
+    _print_facts(facts, saved=[])
 
 
 def print_evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) -> None:
