@@ -3,8 +3,8 @@
 python benchmarks/fuzz.py --inputs 10000 --settings 2000 --seed 0 --out results/fuzz.json
 
 Right answers are a value, or an error of this library (DataError, ValueError, SolverError) of one sentence. All else is
-a finding: it is printed with its number, by which `--repeat READER NUMBER` tries it again, and its files are kept in the
-folder of `--keep`.
+a finding: it is printed with its number, by which `--repeat READER NUMBER` tries it again, and its files are kept in
+the folder of `--keep`.
 """
 
 import argparse
