@@ -2,8 +2,9 @@
 
 python benchmarks/fuzz.py --inputs 10000 --settings 2000 --seed 0 --out results/fuzz.json
 
-Right answers are a value, or a DataError or ValueError of one sentence. All else is a finding: it is printed with its
-number, by which `--repeat READER NUMBER` tries it again, and its files are kept in the folder of `--keep`.
+Right answers are a value, or an error of this library (DataError, ValueError, SolverError) of one sentence. All else is
+a finding: it is printed with its number, by which `--repeat READER NUMBER` tries it again, and its files are kept in
+the folder of `--keep`.
 """
 
 import argparse
@@ -113,7 +114,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(try_file(name, number, originals))
             return 0
         write_originals(originals, names)
-        with workers(options.workers, [(0, name, None, originals) for name in names]) as pool:
+        warm_up = [(1, "blend", "cora", []), *((0, name, None, originals) for name in names)]
+        with workers(options.workers, warm_up) as pool:
             for (_, name, *_), answer in answers(pool, [(0, name, None, originals) for name in names]):
                 if answer.kind != "value":
                     raise SystemExit(f"the valid files of {name} are not read: {answer}")

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
 from typing import Any, Literal, get_args, get_origin
 
 from hypothesis import strategies as st
 
 from beltrami.config import RECIPES, RunConfig, check_settings, load_recipe, override
+from beltrami.config.cost_check import check_cost, sizes_of
 from beltrami.config.spec_graph import hints_of, kinds_of, specs_of
+from beltrami.data import Dataset, load
 
 INTEGERS = (-(2**63), -(2**31), -2, -1, 0, 1, 2, 3, 8, 17, 64, 1000, 10**6, 10**8, 2**31, 2**63, 10**30)
 FLOATS = (-1e308, -1.0, -1e-9, 0.0, 1e-320, 1e-14, 1e-3, 0.1, 0.5, 0.999, 1.0, 1.5, 4.0, 64.0, 1e9, 1e308)
@@ -33,8 +36,15 @@ WORDS = (
 
 
 def check(recipe: str, dataset: str, settings: list[str]) -> None:
-    """Refuse settings as ``train`` does before it reads data."""
-    check_settings(override(load_recipe(recipe, dataset), settings))
+    """Refuse settings as ``train`` does before it computes; the cost is that on the digits, which need no download."""
+    config = override(load_recipe(recipe, dataset), settings)
+    check_settings(config)
+    check_cost(config, sizes_of(config, digits()))
+
+
+@cache
+def digits() -> Dataset:
+    return load("digits")
 
 
 def typed_settings(hint: Any = RunConfig, *, prefix: str = "") -> dict[str, list[Any]]:

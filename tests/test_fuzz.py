@@ -40,6 +40,7 @@ def test_mutated_files_and_random_settings_are_answered_with_a_value_or_one_sent
     assert readers["settings"]["answers"]["ValueError"] > 0
 
 
+@pytest.mark.slow
 def test_a_hang_and_a_crash_are_found_and_the_process_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz_worker, "SECONDS", 0.3)
     worker = Worker([], (time.sleep, os._exit, str))
