@@ -36,7 +36,15 @@ DEFAULT_POS = spec_model.BlendSpec().pos
 
 
 def build_encoding(spec: PositionSpec, *, progress: Progress | None = None) -> Encoding | None:
-    """Return the encoding, which reports to ``progress``; None where positions are absent or come from a file."""
+    """Return the encoding, which reports to ``progress``; None where positions are absent or come from a file. One that
+    cannot be computed is refused by the names of its settings."""
+    try:
+        return _encoding(spec, progress)
+    except ValueError as error:
+        raise ValueError(re.sub(r"`(\w+)`", r"`position.\1`", str(error))) from None
+
+
+def _encoding(spec: PositionSpec, progress: Progress | None) -> Encoding | None:
     if spec.kind == "ppr":
         return position.PPR(restart=spec.restart, top=spec.top, progress=progress)
     if spec.kind == "heat":
@@ -153,19 +161,11 @@ def check_settings(config: RunConfig) -> None:
     _check_groups(config)
     check_heads(config)
     _check_flow(config)
-    _check_encoding(config.position)
+    build_encoding(config.position)
     build_prior(config.stencil)
     check_steps(config, longest=build_training(config.train).time_grid.multiple)
     positions = int(config.position.kind != "none")
     check_weights(config, count_parameters(config, features=1, positions=positions, num_classes=2))
-
-
-def _check_encoding(spec: PositionSpec) -> None:
-    """Refuse positions that cannot be computed, by the names of their settings."""
-    try:
-        build_encoding(spec)
-    except ValueError as error:
-        raise ValueError(re.sub(r"`(\w+)`", r"`position.\1`", str(error))) from None
 
 
 def _check_groups(config: RunConfig) -> None:
