@@ -39,7 +39,7 @@ def test_train_refuses_too_much_work(beltrami: Beltrami, settings: tuple[str, ..
 @pytest.mark.parametrize("time", ["1e9", "1e300"])
 def test_encode_and_denoise_refuse_long_times(beltrami: Beltrami, time: str, tmp_path: Path) -> None:
     arguments = ("encode", "digits", "--encoding", "heat", "--set", f"position.time={time}", "--out", "u.safetensors")
-    check_refused(beltrami, *arguments, match="the heat kernel at `time`")
+    check_refused(beltrami, *arguments, match="the heat kernel at `position.time`")
     image = pytest.importorskip("PIL.Image")
     image.new("L", (8, 8), 100).save(tmp_path / "in.png")
     for scheme in ("explicit", "implicit"):
