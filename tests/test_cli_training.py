@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_graph import two_groups
 from safetensors.torch import load_file
 from shell import Beltrami
 from torch import equal
@@ -230,3 +231,23 @@ def test_a_clock_that_is_set_back_does_not_matter() -> None:
     """Times between two moments are measured by clocks that never go back, and no file is judged by its date."""
     for path in (Path(__file__).parents[1] / "src").rglob("*.py"):
         assert not re.search(r"\btime\.time\(|datetime|st_mtime|getmtime", path.read_text()), path
+
+
+@pytest.mark.slow
+def test_a_selection_that_is_interrupted_says_how_to_go_on(
+    beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    two_groups().write(tmp_path / "my")
+
+    def interrupt(*arguments: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("beltrami.auto.selection.train_member", interrupt)
+    stopped = beltrami("train", "my", "--out", "run")
+    assert stopped.code == 130
+    assert "interrupted; nothing is trained. Go on with `beltrami train my --out run --resume`." in stopped.err
+    assert beltrami("train", "my", "--out", "run", "--fast").code == 0
+    assert "run holds a finished run" in beltrami("train", "my", "--out", "run", "--fast").err
+    assert "the run in run is finished" in beltrami("train", "my", "--out", "run", "--fast", "--resume").err
+    Path("run/model-0.safetensors").write_bytes(b"")
+    assert "has changed since the run was saved" in beltrami("predict", "run", "--out", "p.csv").err
