@@ -252,7 +252,8 @@ def main() -> None:
     }
     print(json.dumps(report, indent=2))
     if options.out is not None:
-        options.out.write_text(json.dumps(report, indent=2) + "\n")
+        with options.out.open("a") as file:
+            file.write(json.dumps(report) + "\n")
     sys.exit(1 if counts.findings else 0)
 
 
