@@ -25,6 +25,7 @@ def fitted_at_another_time() -> tuple[BLEND, Fit]:
     return model, found
 
 
+@pytest.mark.slow
 def test_a_fitted_model_stops_at_the_time_that_was_chosen() -> None:
     model, found = fitted_at_another_time()
     inputs = model.prepare(TOY.x, TOY.edge_index)
@@ -39,6 +40,7 @@ def test_a_model_in_training_mode_stops_at_the_terminal_time() -> None:
     assert torch.equal(model.train()(TOY.x, TOY.edge_index), model.run(inputs).logits)
 
 
+@pytest.mark.slow
 def test_the_time_is_in_the_weights(tmp_path: Path) -> None:
     model, _ = fitted_at_another_time()
     expected = model(TOY.x, TOY.edge_index)
@@ -51,6 +53,7 @@ def test_the_time_is_in_the_weights(tmp_path: Path) -> None:
         assert torch.equal(each(TOY.x, TOY.edge_index), expected)
 
 
+@pytest.mark.slow
 def test_models_trained_together_carry_their_times() -> None:
     models = [small_blend(), small_blend()]
     fits = fit_many(models, models[0].prepare(TOY.x, TOY.edge_index), TOY.y, [TOY.split] * 2, TRAINING)

@@ -94,6 +94,7 @@ def test_the_flow_is_named_with_its_time(monkeypatch: pytest.MonkeyPatch) -> Non
     assert said.startswith("the flow: RK4() failed because the state became NaN or infinite: it reached t=0.5 of 2")
 
 
+@pytest.mark.slow
 def test_an_adaptive_flow_is_named_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model = broken_flow(small_blend(frozen=False, scheme=Scheme(Dopri5(), PID(1e-3, 1e-3))), 1.0, monkeypatch)
     said = first_nonfinite(model, prepared(model))

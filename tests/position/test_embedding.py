@@ -92,6 +92,7 @@ def reconstruction_precision(u: Tensor, metric: Metric, edges: Edges) -> float:
     return sum(precisions) / len(precisions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", METRICS, ids=repr)
 def test_training_lowers_the_objective(metric: Metric) -> None:
     tree = binary_tree(4)

@@ -39,6 +39,7 @@ def test_every_deterministic_encoding_passes_its_checks(encoding: Encoding) -> N
     check_encoding(encoding, crooked())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", RANDOM_ENCODINGS, ids=repr)
 def test_every_random_encoding_passes_its_checks(encoding: Encoding) -> None:
     check_random_encoding(encoding, crooked())

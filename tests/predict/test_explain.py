@@ -315,6 +315,7 @@ WRAPPED: dict[str, tuple[Flow, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRAPPED)
 def test_other_flows_have_shares_of_nodes_and_none_of_edges(name: str) -> None:
     flow, method = WRAPPED[name]

@@ -33,6 +33,7 @@ def sample_labels(nodes: int, labels: int, *, seed: int = 0) -> tuple[Tensor, Te
     return logits, torch.bernoulli(logits.sigmoid(), generator=generator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.2, 1.0, 7.0])
 def test_temperature_minimises_the_cross_entropy(factor: float) -> None:
     logits, y = sample(300, 4)

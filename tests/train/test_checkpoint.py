@@ -50,6 +50,7 @@ def assert_same(found: tuple[dict[str, torch.Tensor], Fit], other: tuple[dict[st
         assert torch.equal(tensor, other[0][name]), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAININGS)
 def test_a_training_goes_on_from_any_epoch_to_the_same_bits(name: str, tmp_path: Path) -> None:
     with seeded(1):

@@ -84,6 +84,7 @@ def test_every_size_has_settings_without_positions(name: str) -> None:
     assert (config.dataset, config.position.kind) == (name, "none")
 
 
+@pytest.mark.slow
 def test_a_step_trains(tiny: Facts) -> None:
     problem = BenchProblem.load("cora", device="cpu")
     step = problem.step(variants(problem.config)[0], record=None)
@@ -93,6 +94,7 @@ def test_a_step_trains(tiny: Facts) -> None:
     assert isinstance(model, BLEND)
 
 
+@pytest.mark.slow
 def test_the_baseline_trains_too(tiny: Facts) -> None:
     problem = BenchProblem.load("cora", device="cpu")
     torch.manual_seed(0)
@@ -110,6 +112,7 @@ def test_every_backend_gives_the_same(name: str, tiny: Facts) -> None:
         assert torch.allclose(aggregate(a, z, edges), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_kernels_are_timed_by_every_backend(tiny: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "copy_bandwidth", partial(copy_bandwidth, megabytes=1))
     monkeypatch.setattr(operations, "Timer", lambda device, **_: Timer(device, seconds=0.001, rounds=1))
@@ -133,6 +136,7 @@ def test_runs_together_are_timed_against_runs_alone(tiny: Facts, monkeypatch: py
     assert row["alone_ratio"] == pytest.approx(alone / together, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_baseline_is_timed_and_compiled_anew_for_each_size(tiny: Facts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PyGGAT, "compile", lambda model, **_: None)  # which takes minutes
     resets: list[bool] = []

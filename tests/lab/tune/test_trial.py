@@ -111,6 +111,7 @@ def test_hidden_labels_are_all_but_those_of_training_and_validation() -> None:
     assert without_test_labels(torch.tensor([4, 5, 6, 7]), split).tolist() == [4, 5, HIDDEN, HIDDEN]
 
 
+@pytest.mark.slow
 def test_a_trial_can_be_stopped_after_any_epoch() -> None:
     trial = train_trial(Sampling("shchur", 2, 1).configs(override(CONFIG, ["train.epochs=100000"])))
     assert [next(trial).epochs, next(trial).epochs] == [1, 2]
@@ -146,6 +147,7 @@ def test_a_run_that_ends_early_counts_with_its_best_until_the_others_end(monkeyp
     assert last.final == pytest.approx(85.0)
 
 
+@pytest.mark.slow
 def test_a_trial_that_diverges_raises() -> None:
     config = override(CONFIG, ["train.lr=1e20"])
     with pytest.warns(TrainingWarning), pytest.raises(SolverError, match=r"became (nan|inf|NaN)"):

@@ -57,6 +57,7 @@ def test_cgnn_is_the_solution_of_its_linear_equation(mixing: bool) -> None:
     torch.testing.assert_close(h, expected.view(WIDTH, 6).T, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_cgnn_without_mixing_converges_to_its_equilibrium() -> None:
     edges, h0, field = crooked(), normal(6, WIDTH), cgnn_field(mixing=False)
     a = torch.sigmoid(field.alpha) / 2 * (torch.eye(6) + adjacency(edges))
