@@ -251,3 +251,34 @@ def test_a_selection_that_is_interrupted_says_how_to_go_on(
     assert "the run in run is finished" in beltrami("train", "my", "--out", "run", "--fast", "--resume").err
     Path("run/model-0.safetensors").write_bytes(b"")
     assert "has changed since the run was saved" in beltrami("predict", "run", "--out", "p.csv").err
+
+
+@pytest.mark.slow
+def test_a_replacement_that_was_stopped_is_not_taken_for_the_run_that_it_replaces(
+    beltrami: Beltrami, stop_at: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = (*QUICK, "--set", "train.lr=0.02", "--out", "a")
+    beltrami(*QUICK, "--out", "a")
+    before = facts_of(Path("a"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "after", Checkpoints.after)
+        stop_at(signal.SIGINT, 2)
+        assert beltrami(*other, "--force").code == 130
+    assert facts_of(Path("a")) == before
+    assert beltrami(*other, "--resume").code == 0
+    assert json.loads(Path("a/config.json").read_text())["train"]["lr"] == 0.02
+    assert facts_of(Path("a")) != before
+    assert "checkpoint.safetensors" not in files_of(Path("a"))
+
+
+@pytest.mark.parametrize(
+    "option", [("--resume",), ("--json",), ("--checkpoint", "5"), ("--log", "l.jsonl"), ("--compare",)]
+)
+def test_options_that_a_check_would_ignore_are_refused(beltrami: Beltrami, option: tuple[str, ...]) -> None:
+    refused = beltrami("train", "digits", "--check", *option)
+    assert refused.code == 2
+    assert f"`{option[0]}` is for training, and `--check` trains nothing" in refused.err
+
+
+def test_the_recipe_auto_has_no_interval_of_checkpoints(beltrami: Beltrami) -> None:
+    assert "`--checkpoint` is for a single recipe" in beltrami("train", "--recipe", "auto", "--checkpoint", "5").err

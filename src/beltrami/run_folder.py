@@ -1,4 +1,4 @@
-"""The folder of a run: one process writes at a time, files belong together, and a finished run is never lost."""
+"""The folder of a run: one process writes at a time, its files belong together, a run is replaced on demand only."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,13 +10,13 @@ from beltrami.data.file import TEMPORARY, file_digest, make_folder
 from beltrami.errors import DataError
 
 CHECKPOINT = "checkpoint.safetensors"
-RESULTS = ("result.json", "predictor.json")  # written last: a folder with one of them holds a finished run
+RESULTS = ("result.json", "predictor.json")  # written last, when all other files of a run are there
 RUNS = Path("runs")
 
 
 def is_finished(folder: Path) -> bool:
-    """Return whether a folder holds a finished run."""
-    return any((folder / name).exists() for name in RESULTS)
+    """Return whether a folder holds a finished run, and no run that is to replace it and was stopped."""
+    return any((folder / name).exists() for name in RESULTS) and not (folder / CHECKPOINT).exists()
 
 
 def is_taken(folder: Path) -> bool:
@@ -31,11 +31,11 @@ def run_folder(
     """Make the folder of a run and keep other writers out of it.
 
     Args:
-        folder: None for the first of ``runs/NAME``, ``runs/NAME-2`` and so on that holds no run and no process writes.
-            A given folder that holds a run is refused.
-        force: replace the run in the folder, by default ``runs/NAME``.
-        resumes: go on with the run in the folder, by default the first one of which the function says that it is the
-            same; if there is none, begin one.
+        folder: the folder; None for the first of ``runs/NAME``, ``runs/NAME-2`` and so on that holds no run and that no
+            process writes to. A given folder that holds a run is refused.
+        force: replace the run in the folder, by default in ``runs/NAME``.
+        resumes: None for a new run. To continue a run, a function that says whether the run in a folder is that one;
+            without ``folder``, the first such folder is taken, and if there is none, a new run begins.
     """
     if folder is None:
         folder, handle = _first_free(name, force, resumes)

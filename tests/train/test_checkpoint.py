@@ -163,8 +163,16 @@ def test_a_checkpoint_with_a_changed_bit_is_refused(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-100] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(DataError, match=r"a\.safetensors cannot be read \(it is damaged\): train again with `--force`"):
+    with pytest.raises(DataError, match=r"a\.safetensors cannot be read \(it is damaged\): delete it, or train again"):
         TrainingState.read(path)
+
+
+def test_a_training_that_has_ended_has_no_checkpoint() -> None:
+    with seeded(1):
+        _, fitting = begun(replace(TRAINING, epochs=1))
+        fitting.stop()
+    with pytest.raises(RuntimeError, match="the training has ended"):
+        fitting.checkpoint()
 
 
 @pytest.mark.gpu

@@ -75,5 +75,5 @@ def about_problem(graph: LabelledGraph, y: Tensor, splits: Sequence[Split], **op
     tensors = {"indices": x.indices(), "values": x.values()} if x.is_sparse else {"values": x}
     for k, split in enumerate(splits):
         tensors |= {f"{name}{k}": mask for name, mask in split.masks.items()}
-    digest = tensor_digest({**tensors, "y": y}, name=f"{graph.edges.fingerprint} {graph.ids[:1]} {graph.num_nodes}")
+    digest = tensor_digest({**tensors, "y": y}, name=str(graph.edges.fingerprint))
     return {"problem": digest, **options}

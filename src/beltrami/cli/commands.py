@@ -111,15 +111,17 @@ def train(
     options = own.GraphOptions(
         nodes, edges, label, id, features, weight, split_column, task, balanced, check, budget, fast, calibration
     )
+    if check:
+        own.refuse_for_check({**running.training_only, "--log": log, "--compare": compare})
     if own.is_own_graph(source, nodes, edges):
         datasets_only = {"--split": split, "--split-seed": split_seed, "--set": settings, "--log": log}
-        own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare})
+        own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare, "--checkpoint": checkpoint})
         train_graph(source, options, running, seed=seed or 0)
         return
     dataset, recipe = source or "digits", recipe or "blend"
     options.check_dataset(source, recipe)
     if recipe == own.AUTO:
-        own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare})
+        own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare, "--checkpoint": checkpoint})
         train_auto(dataset, options, running, split=split, split_seed=split_seed, seed=seed or 0)
         return
     config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])

@@ -113,6 +113,11 @@ def refuse_for_auto(options: Mapping[str, object]) -> None:
     _refuse(options, "is for a single recipe, and auto tries several")
 
 
+def refuse_for_check(options: Mapping[str, object]) -> None:
+    """Refuse options that ``--check`` would ignore."""
+    _refuse(options, "is for training, and `--check` trains nothing")
+
+
 def _refuse(options: Mapping[str, object], reason: str) -> None:
     for name, value in options.items():
         if _is_given(value):

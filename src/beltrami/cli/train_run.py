@@ -35,7 +35,7 @@ LOG = "epochs.jsonl"  # a line for each epoch, in the folder of a run
 
 @dataclass(frozen=True)
 class Running:
-    """The options of how a run is kept and what it prints."""
+    """Options of a run: its folder, its device, its checkpoints, and what it prints."""
 
     out: Path | None
     device: str
@@ -50,6 +50,13 @@ class Running:
             raise ValueError("`--resume` goes on with a run and `--force` replaces it: give one of them.")
         if self.quiet and self.json:
             raise ValueError("`--quiet` prints nothing and `--json` the result: give one of them.")
+        _ = self.every  # refuses a value that is neither a time nor a number of epochs
+
+    @property
+    def training_only(self) -> dict[str, object]:
+        """The options that make no sense where nothing is trained, by their flags."""
+        given = {"--out": self.out, "--resume": self.resume, "--force": self.force, "--json": self.json}
+        return {**given, "--checkpoint": self.checkpoint}
 
     @property
     def every(self) -> dict[str, Any]:
@@ -74,12 +81,11 @@ class Running:
 def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path], compare: bool) -> None:
     """Train a configuration in its folder, or go on with it, and print the result."""
     from beltrami.config.build import build_training
-    from beltrami.lab.label_spreading import spread_labels
     from beltrami.precompute import resolve_files
     from beltrami.report.progress import display, epoch_callback
     from beltrami.report.terminal import print_run
     from beltrami.result import RunResult
-    from beltrami.run import load_problem, run_config, save_run
+    from beltrami.run import check_run, load_problem, run_config, save_run
     from beltrami.run_folder import CHECKPOINT, is_finished, run_folder
     from beltrami.train import Callback, Checkpoints, JSONLines, TensorBoard
 
@@ -89,7 +95,7 @@ def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path],
     writers: list[Callback] = [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in logs]
     with run_folder(running.out, name, force=running.force, resumes=resumes) as folder, running.printing():
         if running.resume and is_finished(folder):
-            result, spreading = _finished(folder, about), None
+            result = _finished(folder, about)
         else:
             with display(quiet=running.quiet) as shown:
                 problem = load_problem(config, device=running.device, progress=shown.update)
@@ -101,7 +107,12 @@ def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path],
                 found, model = run_config(config, problem=problem, callbacks=following, checkpoints=checkpoints)
             save_run(folder, config, found, model)
             result = RunResult.read(folder / "result.json")
-            spreading = spread_labels(problem.dataset, problem.split) if compare else None
+        spreading = None
+        if compare:
+            from beltrami.lab.label_spreading import spread_labels
+
+            _, dataset, split, _ = check_run(config)
+            spreading = spread_labels(dataset, split)
         print_run(result, folder=folder, label_spreading=spreading)
     if running.json:
         typer.echo(result.to_json())
@@ -124,7 +135,8 @@ def stopping(checkpoints: "Checkpoints", folder: Path) -> Iterator[None]:
     """Let the first SIGINT or SIGTERM of a block end the training after the current epoch, with a checkpoint; a second
     one ends it at once. The error says how to go on."""
     received: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
 
     def stop(number: int, frame: FrameType | None) -> None:
         checkpoints.stop = True
@@ -136,8 +148,6 @@ def stopping(checkpoints: "Checkpoints", folder: Path) -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    if any(handler is signal.SIG_IGN for handler in before.values()):
-        before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
     for number in before:
         signal.signal(number, stop)
     try:

@@ -1,4 +1,4 @@
-"""Checkpoints of a training in progress: when they are written, what they belong to, and a stop on request."""
+"""Checkpoints of a training in progress: when they are written, with which settings, and how to stop a training."""
 
 import time
 import warnings
@@ -16,8 +16,8 @@ from beltrami.train.state import TrainingState
 if TYPE_CHECKING:
     from beltrami.train.fitting import Fitting
 
-ABOUT = "about"  # the key of what a checkpoint belongs to
-SECONDS = 30.0
+ABOUT = "about"  # the key of the settings in a checkpoint
+SECONDS = 30.0  # between two checkpoints
 
 
 @checked
@@ -25,9 +25,9 @@ SECONDS = 30.0
 class Checkpoints:
     """The file in which a training keeps its state, every ``seconds`` or, if given, every ``epochs``.
 
-    ``about``: the settings of the training as plain values, to which a checkpoint must belong. Once ``stop`` is true,
-    the training writes a checkpoint after the current epoch and raises :class:`Interrupted`. A file that cannot be
-    written is a warning, and the training goes on.
+    ``about``: the settings of the training as plain values; a checkpoint with other settings is refused. Once ``stop``
+    is true, the training writes a checkpoint after the current epoch and raises :class:`Interrupted`. If the file
+    cannot be written, a warning says so and the training goes on.
     """
 
     path: AnyPath

@@ -95,6 +95,8 @@ class Fitting(Iterator[Epoch]):
 
     def checkpoint(self) -> TrainingState:
         """Return where the training of one model stands; ``start_fit`` goes on from it, to the same bits."""
+        if self._results is not None:
+            raise RuntimeError("the training has ended: use its result, or save the model.")
         state = self._current.checkpoint()
         if self._initial is not None:
             state.tensors.update(copies("initial", self._initial.tensors))

@@ -20,11 +20,11 @@ from beltrami.train.validation import AT_END, ValidationScore
 ADVICE = "try a smaller learning rate or a shorter time."
 MOST_HALVINGS = 3  # of the learning rate, after a loss that is not finite
 SNAPSHOT_EVERY = 50  # epochs between the states to which such a training returns
-GOOD = "good"  # the name of the snapshot in a checkpoint
+SNAPSHOT = "snapshot"  # its name in a checkpoint
 
 
 class TrainingWarning(UserWarning):
-    """Something in a training went wrong and was mended; the message says what and how."""
+    """A training met an error and goes on; the message says which error, and what was done about it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Loop:
         self.program, self.training = program, training
         self._runs = [_Run() for _ in program.runs]
         self._seconds, self._number = 0.0, 0  # the number of the last epoch
-        self._good = self.state()  # the last snapshot
+        self._snapshot = self.state()  # the last snapshot
 
     def __iter__(self) -> Iterator[Epoch]:
         while self._number < self.training.epochs and self._going():
@@ -98,11 +98,11 @@ class Loop:
             if epoch is None:
                 return
             if self._number % SNAPSHOT_EVERY == 0 and all(math.isfinite(score.minus_loss) for score in epoch.scores):
-                self._good = self.state()
+                self._snapshot = self.state()
             yield epoch
 
     def state(self) -> TrainingState | None:
-        """Return where the training stands; None if it cannot go on from there."""
+        """Return copies of all that training changes; None for several runs together."""
         state = self.program.state()
         if state is not None:
             runs = [run.to_json() for run in self._runs]
@@ -110,18 +110,19 @@ class Loop:
         return state
 
     def checkpoint(self) -> TrainingState:
-        """Return where the training stands, with the last snapshot, so that it goes on as if it had not stopped."""
+        """Return the state and the last snapshot, from which the training goes on as if it had not stopped."""
         state = self.state()
-        if state is None or self._good is None:
+        if state is None or self._snapshot is None:
             raise ValueError("models that are trained together have no checkpoints: train one with `fit`.")
         return TrainingState(
-            {**state.tensors, **copies(GOOD, self._good.tensors)}, {**state.values, GOOD: self._good.values}
+            {**state.tensors, **copies(SNAPSHOT, self._snapshot.tensors)},
+            {**state.values, SNAPSHOT: self._snapshot.values},
         )
 
     def go_on_from(self, checkpoint: TrainingState) -> None:
         """Go on from what :meth:`checkpoint` returned."""
         self._load(checkpoint)
-        self._good = TrainingState(checkpoint.part(GOOD), checkpoint.values[GOOD])
+        self._snapshot = TrainingState(checkpoint.part(SNAPSHOT), checkpoint.values[SNAPSHOT])
 
     def _load(self, state: TrainingState) -> None:
         self._number, self._seconds = state.values["epoch"], state.values["seconds"]
@@ -130,18 +131,18 @@ class Loop:
 
     def _return_to_snapshot(self, error: NotFinite) -> None:
         """Go back to the last snapshot with half the learning rate, or end the run with the error."""
-        if self._good is None:
+        if self._snapshot is None:
             raise error
-        good, seconds = self._good, self._seconds
-        (saved,) = good.values["runs"]
+        snapshot, seconds = self._snapshot, self._seconds
+        (saved,) = snapshot.values["runs"]
         if saved["halvings"] == MOST_HALVINGS:
             place = self._place_of_failure(self._number)
             text = f"{error} It does so with 1/{2**MOST_HALVINGS} of the learning rate too, first in {place}."
             self._runs[0].going, self._runs[0].error = False, NotFinite(text)
             return
         saved["halvings"] += 1
-        good.values["rates"] = [rate / 2 for rate in good.values["rates"]]
-        self._load(good)
+        snapshot.values["rates"] = [rate / 2 for rate in snapshot.values["rates"]]
+        self._load(snapshot)
         self._seconds = seconds
         text = f"{error} The training goes back to epoch {self._number} with half the learning rate."
         warnings.warn(text, TrainingWarning, stacklevel=2)
@@ -149,9 +150,9 @@ class Loop:
     def _place_of_failure(self, number: int) -> str:
         """Return the part of the model that first was not finite in an epoch; the epochs since the last snapshot are
         trained again up to there."""
-        assert self._good is not None
+        assert self._snapshot is not None
         run = self._runs[0]
-        self._load(self._good)
+        self._load(self._snapshot)
         for k in range(self._number + 1, number):
             self.program.step(k)
         self._runs[0] = run
@@ -206,7 +207,7 @@ class Loop:
             run.stats.add(self.program.stats)
             if not math.isfinite(losses[row]):
                 error = NotFinite(f"the loss became {losses[row]} in epoch {number}: {ADVICE}")
-                if self._good is not None:
+                if self._snapshot is not None:
                     raise error
                 run.going, run.error = False, error
         return losses

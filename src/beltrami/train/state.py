@@ -51,7 +51,9 @@ class TrainingState:
                 raise ValueError("it is damaged")
             return TrainingState(tensors, json.loads(values))
         except (OSError, SafetensorError, DataError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"the checkpoint {path} cannot be read ({error}): train again with `--force`.") from None
+            raise DataError(
+                f"the checkpoint {path} cannot be read ({error}): delete it, or train again with `--force`."
+            ) from None
 
     def part(self, prefix: str) -> Tensors:
         """Return the tensors whose names begin with ``prefix`` and a dot, by the rest of their names."""
