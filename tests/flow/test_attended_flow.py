@@ -8,10 +8,11 @@ from checks import GRAPHS, JOINT, LEARNED, SOME_NORMALISERS, crooked, crowd, mak
 from torch import Tensor
 
 from beltrami.diffusivity import Diffusivity, Gaussian, Paired, RandomWalk, ScaledDot
-from beltrami.flow import BeltramiFlow, JacobianNorm
+from beltrami.flow import BeltramiFlow, JacobianNorm, LinearFlow, Rate
 from beltrami.flow.cost import Costed
 from beltrami.geometry import PoincareBall
 from beltrami.graph import Both, Edges, Normaliser, Rows, aggregate, ops, squareplus_link
+from beltrami.scheme import Exponential, solve
 
 close = partial(torch.testing.assert_close, atol=1e-10, rtol=1e-10)
 PAIRED = [name for name in LEARNED if isinstance(make(name), Paired)]
@@ -111,3 +112,20 @@ def test_a_shorter_storage_changes_little(kernels: str) -> None:
     short = BeltramiFlow(diffusivity, storage=torch.bfloat16).bind(z, edges)(0.0, z)
     error = float((short - full).detach().abs().max() / full.detach().abs().max())
     assert 1e-6 < error < 2e-2
+
+
+@pytest.mark.slow
+def test_a_shorter_storage_of_a_frozen_flow_changes_little(kernels: str) -> None:
+    edges, scheme = crowd().to(kernels), Exponential(1e-6, 1e-6)
+    torch.manual_seed(0)
+    diffusivity = ScaledDot(6, 8, heads=2).to(kernels)
+    z = normal(edges.num_nodes, 6).float().to(kernels).requires_grad_()
+    found = []
+    for storage in (None, torch.bfloat16):
+        field = LinearFlow(diffusivity, rate=Rate().to(kernels), storage=storage).bind(z, edges)
+        out = solve(field, z, (0.0, 4.0), scheme, field.tensors).ys[-1]
+        gradients = torch.autograd.grad(out.square().sum(), (z, *diffusivity.parameters()))
+        found.append((out.detach(), *gradients))
+    for full, short in zip(*found, strict=True):
+        assert short.dtype == torch.float32
+        assert 1e-6 < float((short - full).abs().max() / full.abs().max()) < 2e-2

@@ -31,7 +31,7 @@ def test_chunks_cover_every_row_once_and_in_order(length: int, monkeypatch: pyte
         assert torch.equal(part, whole[found.slot >= 0])
 
 
-@pytest.mark.parametrize(("entries", "length"), [(100, 32), (2**18, 128)])
+@pytest.mark.parametrize(("entries", "length"), [(100, 16), (2**16, 32), (2**18, 128)])
 def test_chunks_are_shorter_in_small_patterns(entries: int, length: int) -> None:
     assert int(chunk_rows(torch.tensor([0, 1000]), entries=entries).stop[0]) == length
 

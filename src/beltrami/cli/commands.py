@@ -167,7 +167,7 @@ def zoo() -> None:
 
 
 def bench(
-    suite: Annotated[str, Option(help="train, infer, rivals, memory, kernels, ensemble or scaling.")] = "train",
+    suite: Annotated[str, Option(help="train, infer, loop, rivals, memory, kernels, ensemble or scaling.")] = "train",
     device: Device = "cpu",
     size: Annotated[list[str] | None, Option(help="Datasets whose sizes to measure at; all seven by default.")] = None,
     threads: Annotated[int | None, Option(help="Threads on the CPU; torch's own number by default.")] = None,

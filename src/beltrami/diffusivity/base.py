@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from beltrami.arguments import Finite, checked
 from beltrami.graph import Edges, Normaliser, PairScore, Rows
+from beltrami.graph.ops.dispatch import has_kernel
+from beltrami.graph.ops.edge_weights import fused_weights
 
 Start = Callable[[Tensor], Tensor]
 
@@ -84,6 +86,10 @@ class Diffusivity(EdgeWeights):
         """Return the scores before normalisation, (m, h)."""
 
     def forward(self, z: Tensor, edges: Edges) -> Tensor:
+        pair = self.pair(z) if isinstance(self, Paired) and has_kernel(z) else None
+        fused = None if pair is None else fused_weights(pair, edges, normalise=self.normalise)
+        if fused is not None:
+            return fused
         heads: Tensor = self.normalise(self.score(z, edges), edges)
         return heads.mean(-1)
 

@@ -30,8 +30,9 @@ class LinearField(BoundField, LinearVectorField):
         alpha: Tensor | None = None,
         source: Tensor | None = None,
         norm: float = math.inf,
+        storage: torch.dtype | None = None,
     ) -> None:
-        self.a, self.edges, self.alpha, self.source, self.norm = a, edges, alpha, source, norm
+        self.a, self.edges, self.alpha, self.source, self.norm, self.storage = a, edges, alpha, source, norm, storage
         self.isolated = None if isolated is None else isolated.to(a.dtype)[:, None]
         self.weights = a if alpha is None else alpha * a
         # alpha times the diagonal of I; a copy, because the weights depend on alpha as well
@@ -50,7 +51,7 @@ class LinearField(BoundField, LinearVectorField):
 
     @property
     def pattern(self) -> LinearRecurrence:
-        return LinearRecurrence(self.edges, self.isolated)
+        return LinearRecurrence(self.edges, self.isolated, self.storage)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)
@@ -114,17 +115,27 @@ class LinearFlow(Flow):
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
     Linear in z: scores are computed once per solve, or per segment if the graph is rewired between segments, and an
-    evaluation is one sparse product.
+    evaluation is one sparse product. ``storage`` is a shorter dtype, such as ``torch.bfloat16``, for the vectors that
+    ``Exponential`` keeps and gathers along edges on a GPU; sums keep their precision.
     """
 
     diffusivity: Diffusivity
 
-    def __init__(self, diffusivity: Diffusivity, *, rate: Rate | None = None, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        diffusivity: Diffusivity,
+        *,
+        rate: Rate | None = None,
+        source: Source | None = None,
+        storage: torch.dtype | None = None,
+    ) -> None:
         super().__init__(diffusivity)
-        self.rate, self.source = rate, source
+        self.rate, self.source, self.storage = rate, source, storage
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
         alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
         a, isolated = self.diffusivity(z, edges), self.diffusivity.normalise.isolated(edges)
         norm = self.diffusivity.normalise.norm
-        return LinearField(a, edges, isolated=isolated, alpha=alpha, source=source, norm=norm)
+        return LinearField(
+            a, edges, isolated=isolated, alpha=alpha, source=source, norm=norm, storage=self.storage
+        )  # fmt: skip

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 LONG = 128  # entries of a chunk: a few microseconds of work, and longer than most rows of most graphs
-SHORT = 32  # entries of a chunk in a small pattern, where long chunks would leave the device idle
-SMALL = 2**18  # entries of a small pattern
+SHORT = {2**16: 16, 2**18: 32}  # of a chunk in a pattern of fewer entries, where long ones would leave the device idle
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +45,7 @@ class RowChunks:
 
 def chunk_rows(ptr: Tensor, *, entries: int) -> RowChunks:
     """Cut the rows that ``ptr`` (rows + 1,) bounds, of so many ``entries`` in all."""
-    length = min(LONG, SHORT) if entries < SMALL else LONG
+    length = min(LONG, *(short for limit, short in SHORT.items() if entries < limit), LONG)
     ptr = ptr.long()
     counts = ((ptr.diff() + length - 1) // length).clamp(min=1)
     row = torch.arange(len(counts), device=ptr.device).repeat_interleave(counts)

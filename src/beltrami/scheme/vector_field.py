@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 Scaled = tuple[float, Tensor]  # a number and the states that it multiplies
@@ -17,6 +18,10 @@ class SparsityPattern(Protocol):
     Shapes:
         entries ``a`` (runs, ...), states (runs, n, d), one number a run (runs,); ``out`` is contiguous.
     """
+
+    def term_dtype(self, w: Tensor) -> torch.dtype:
+        """Return the type in which the states of a recurrence from ``w`` are kept."""
+        return w.dtype
 
     def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, previous: Scaled | None) -> None:
         """Write c B y + k b into ``out``, where c is ``factor`` and ``previous`` is (k, b)."""

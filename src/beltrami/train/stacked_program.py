@@ -9,9 +9,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
+from beltrami.model.captured_graph import replayed
 from beltrami.scheme import Stats
 from beltrami.train.base import Program
-from beltrami.train.cuda_graph import OptimiserStep, replayed, should_capture
+from beltrami.train.cuda_graph import OptimiserStep, should_capture
 from beltrami.train.task import Task
 from beltrami.train.training import Training
 from beltrami.train.validation import AT_END, TimeGrid, ValidationScore

@@ -9,7 +9,7 @@ from torch import Tensor
 from beltrami.arguments import NotNegative, checked
 from beltrami.data import Split
 from beltrami.model import Classifier, Inputs
-from beltrami.train.cuda_graph import replayed
+from beltrami.model.captured_graph import replayed
 from beltrami.train.task import Classification, Task, check_outputs
 
 MAX_TIMES = 10_000  # of a grid

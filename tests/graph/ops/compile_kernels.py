@@ -27,10 +27,12 @@ from beltrami.graph import (
     squareplus_link,
 )
 from beltrami.graph.ops import dispatch, largest
+from beltrami.graph.ops.edge_weights import fused_weights
 from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.graph.ops.triton import attention_forward
 from beltrami.model import masking
 from beltrami.scheme.exponential import recurrence_sum
+from beltrami.scheme.exponential.coefficients_triton import coefficients
 from beltrami.scheme.exponential.recurrence_sum import combine, dots
 
 TYPES = {
@@ -91,6 +93,10 @@ def main() -> None:
         for x in (p, z, a):
             x.requires_grad_()
         attend(PairScore(p, p, f), z, edges, normalise=normalise).sum().backward()
+        coefficients(torch.tensor(0.5, dtype=dtype), torch.ones(2).double(), size=9, wanted=4, dtype=dtype)
+        weights = fused_weights(PairScore(p, p, f), edges, normalise=normalise)
+        assert weights is not None
+        weights.sum().backward()
         largest(a.detach(), edges)
         masking.masked(z, *torch.zeros(2, dtype=torch.int32), threshold=0, scale=2.0, width=1)
         run_recurrence(z.detach()[None].expand(2, -1, -1).contiguous(), a.detach().T.contiguous(), edges)

@@ -168,4 +168,4 @@ def test_unknown_names_are_refused() -> None:
         run_suite("trian")
     with pytest.raises(ValueError, match=r"unknown size 'coro'.*cora"):
         run_suite("train", sizes=["coro"])
-    assert set(SUITES) == {"train", "infer", "rivals", "memory", "kernels", "ensemble", "scaling"}
+    assert set(SUITES) == {"train", "infer", "loop", "rivals", "memory", "kernels", "ensemble", "scaling"}

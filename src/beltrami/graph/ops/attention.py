@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from beltrami.graph.edges import Edges
 from beltrami.graph.normalise import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.graph.ops import dispatch
 from beltrami.graph.ops.products import aggregate, edge_dot
+
+if TYPE_CHECKING:
+    from beltrami.graph.ops.triton.attention_score import AttentionLaunch
 
 Activation = Callable[[Tensor], Tensor]
 MAX_WIDTH = 512  # channels, of all heads or of the state, that a tile of the kernels holds
@@ -78,14 +81,14 @@ def attend(
     Shapes:
         ``pair`` (n, h, k), ``z`` (n, d) -> (n, d).
     """
-    if not _is_fused(pair, z, edges, normalise):
+    if not is_fused(pair, z, edges, normalise):
         return aggregate(normalise(pair.score(edges), edges).mean(-1), z, edges)
     inputs = (pair.p, pair.q, z, pair.activation, edges, normalise, storage)
     out: Tensor = _Attend.apply(*inputs)  # type: ignore[no-untyped-call]
     return out
 
 
-def _is_fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
+def is_fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
     """Whether the fused kernels compute this attention; not for unknown functions or a batch of ``torch.func.vmap``."""
     return (
         dispatch.has_kernel(z)
@@ -101,23 +104,29 @@ def _is_fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) -
     )
 
 
+def attention_launch(p: Tensor, f: Activation, edges: Edges, normalise: Normaliser) -> "AttentionLaunch":
+    """Return the parameters of the kernels for pairs (n, h, k)."""
+    from beltrami.graph.ops.triton.attention_score import AttentionLaunch
+
+    return AttentionLaunch(
+        activation="leaky" if isinstance(f, Leaky) else f.__name__,
+        slope=f.slope if isinstance(f, Leaky) else 0.0,
+        squareplus=normalise.link is squareplus_link,
+        weight=None if edges.weight is None else edges.weight.contiguous(),
+        heads=p.shape[1],
+        channels=p.shape[2],
+        dtype=p.dtype,
+    )
+
+
 class _Attend(Function):
     @staticmethod
     def forward(
         ctx: Any, p: Tensor, q: Tensor, z: Tensor, f: Activation, edges: Edges, normalise: Normaliser, storage: Any
     ) -> Tensor:
         from beltrami.graph.ops.triton import attention_forward
-        from beltrami.graph.ops.triton.attention_score import AttentionLaunch
 
-        launch = AttentionLaunch(
-            activation="leaky" if isinstance(f, Leaky) else f.__name__,
-            slope=f.slope if isinstance(f, Leaky) else 0.0,
-            squareplus=normalise.link is squareplus_link,
-            weight=None if edges.weight is None else edges.weight.contiguous(),
-            heads=p.shape[1],
-            channels=p.shape[2],
-            dtype=z.dtype,
-        )
+        launch = attention_launch(p, f, edges, normalise)
         stored = [x.to(storage or x.dtype).contiguous() for x in (p, q, z)]
         if isinstance(normalise, Rows):
             out, rows = attention_forward.attend_rows(launch, edges.rows, *stored)

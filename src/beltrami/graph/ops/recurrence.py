@@ -25,6 +25,11 @@ class LinearRecurrence:
 
     edges: Edges
     diagonal: Tensor | None = None
+    storage: torch.dtype | None = None  # of states on a GPU, shorter than that of the sums
+
+    def term_dtype(self, w: Tensor) -> torch.dtype:
+        """Return the type in which the states of a recurrence from ``w`` are kept."""
+        return w.dtype if self.storage is None or not dispatch.has_kernel(w) else self.storage
 
     def advance(self, out: Tensor, a: Tensor, y: Tensor, *, factor: float, previous: Scaled | None = None) -> None:
         r"""Write :math:`c B y + k\,b` into ``out``, where c is ``factor`` and ``previous`` is (k, b)."""

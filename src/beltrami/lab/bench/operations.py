@@ -13,8 +13,8 @@ from beltrami.graph import Edges, PairScore, Rows, aggregate, attend, edge_dot
 from beltrami.graph.ops import use
 from beltrami.lab.bench.measure import BACKENDS, Measurement, Timer, Work, copy_bandwidth
 from beltrami.lab.bench.problem import BenchProblem
+from beltrami.model.captured_graph import replayed
 from beltrami.train import seeded
-from beltrami.train.cuda_graph import replayed
 
 CHANNELS, HEADS, WIDTH = 64, 4, 16  # of the operations
 DEGREE, STATE = 20, 32  # of the graphs whose size grows, and of the state on them

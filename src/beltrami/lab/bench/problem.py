@@ -17,10 +17,12 @@ from beltrami.data.synthetic import power_law
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.lab.bench.measure import Work
 from beltrami.model import BLEND, Inputs
+from beltrami.model.captured_graph import replayed
 from beltrami.run import sparse_where_it_pays
 from beltrami.train import Classification, LossStep, seeded
-from beltrami.train.cuda_graph import OptimiserStep, replayed, should_capture
+from beltrami.train.cuda_graph import OptimiserStep, should_capture
 
+Scores = Callable[[], Tensor]
 SIZES = ("cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", "ogbn-arxiv")
 PER_CLASS = 20
 WORDS = 30  # non-zeros in a row of generated features
@@ -70,14 +72,24 @@ class BenchProblem:
         model = model.to(self.edges.device)
         return model, model.prepare(self.x, self.edges)
 
-    def step(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
-        """Return a training step: forward, backward and the optimiser; ``record`` as in ``Training``."""
+    def step(
+        self, config: RunConfig, *, record: bool | None, storage: torch.dtype | None = None
+    ) -> Callable[[], Tensor]:
+        """Return a training step: forward, backward and the optimiser; ``record`` as in ``Training``, ``storage`` as in
+        ``LinearFlow``."""
         (model, inputs), training = self.model(config), build_training(config.train)
+        if storage is not None:
+            setattr(model.evolution.flow, "storage", storage)  # noqa: B010, which flow has it is not known here
         task = Classification(model.num_classes)
         loss_step = LossStep(model, inputs, self.dataset.y, self.train, training.consistency, task)
         optimiser = training.make_optimiser(dict(model.named_parameters()))
         update = OptimiserStep(loss_step, optimiser, buffers=model.buffers(), capture=should_capture(model, record))
         return lambda: update(1)
+
+    def loop(self, config: RunConfig) -> Callable[[], Tensor]:
+        """Return a training step as a user writes it: the model called on features and edges, a loss, torch's Adam."""
+        model, data = self.model(config)[0], self.dataset
+        return _plain_step(self, model, lambda: model(data.x, data.edge_index))
 
     def inference(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
         """Return a function that computes the class scores of every node."""
@@ -141,14 +153,22 @@ def make_gat(problem: BenchProblem, *, loops: bool = True) -> PyGGAT:
 
 def gat_step(problem: BenchProblem, model: PyGGAT, *, record: bool = False) -> Work:
     """Return a training step: forward, backward, Adam; recorded as a CUDA graph on request."""
-    x, y, edge_index = problem.dataset.x, problem.dataset.y, _edge_index(problem, model)
-    train = problem.train if model.loops else problem.train.nonzero()[:, 0]
+    x, edge_index = problem.dataset.x, _edge_index(problem, model)
+    return _plain_step(problem, model, lambda: model(x, edge_index), record=record, indexed=not model.loops)
+
+
+def _plain_step(
+    problem: BenchProblem, model: nn.Module, scores: Scores, *, record: bool = False, indexed: bool = False
+) -> Scores:
+    """Return a step of a plain loop; training nodes as a mask, or ``indexed``, which a CUDA graph needs."""
+    y = problem.dataset.y
+    train = problem.train.nonzero()[:, 0] if indexed else problem.train
     optimiser = torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=5e-4)
 
     def loss_step() -> Tensor:
         model.train()
         model.zero_grad()
-        loss = F.cross_entropy(model(x, edge_index)[train], y[train])
+        loss = F.cross_entropy(scores()[train], y[train])
         loss.backward()
         return loss.detach()
 

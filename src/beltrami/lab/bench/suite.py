@@ -73,6 +73,25 @@ def _rivals(problem: BenchProblem, device: str) -> Measurement:
     return row
 
 
+def _loop(problem: BenchProblem, device: str) -> Measurement:
+    """Measure steps of a user's own loop around BLEND, frozen and live, and the step of our training; beside PyG's GAT
+    in the same loop, compiled by torch, and recorded as a CUDA graph."""
+    torch.compiler.reset()
+    frozen, live = variants(problem.config)
+    compiled = make_gat(problem, loops=False)
+    compiled.compile(dynamic=False)
+    works: dict[str, Work] = {"gat": gat_step(problem, make_gat(problem)), "gat_compiled": gat_step(problem, compiled)}
+    if device.startswith("cuda"):
+        works["gat_recorded"] = gat_step(problem, make_gat(problem, loops=False), record=True)
+        works["frozen_bfloat16"] = problem.step(frozen, record=None, storage=torch.bfloat16)
+    works |= {"frozen_loop": problem.loop(frozen), "live_loop": problem.loop(live)}
+    works |= {"frozen": problem.step(frozen, record=None), "live": problem.step(live, record=None)}
+    for _ in range(5):  # models in a loop are captured after a few calls
+        for work in works.values():
+            work()
+    return _ratios(problem, Timer(device).compare(works), PAPER_TRAIN.get(problem.name))
+
+
 def _memory(problem: BenchProblem, device: str) -> Measurement:
     """Measure the peak GPU memory of a training step, in MiB."""
     frozen, live = variants(problem.config)
@@ -103,7 +122,7 @@ def _ratios(problem: BenchProblem, taken: Mapping[str, float], paper: float | No
     return row | {"paper_ratio": paper}
 
 
-EACH_SIZE = {"train": _train, "infer": _infer, "rivals": _rivals, "memory": _memory}
+EACH_SIZE = {"train": _train, "infer": _infer, "loop": _loop, "rivals": _rivals, "memory": _memory}
 WHOLE = {"kernels": kernels, "ensemble": ensemble, "scaling": scaling}
 SUITES = (*EACH_SIZE, *WHOLE)
 

@@ -11,7 +11,7 @@ from beltrami.arguments import checked
 from beltrami.errors import NotFinite, SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
-from beltrami.scheme.exponential.recurrence_sum import extend, recurrence_sum
+from beltrami.scheme.exponential.recurrence_sum import extend, recurrence_sum, uses_triton
 from beltrami.scheme.vector_field import LinearVectorField
 
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors; cancellation then costs two digits
@@ -73,7 +73,7 @@ class Exponential(TimeStepping):
         else:
             found = self._expand(f, alpha, y0, slope, time)
         stats, c = Stats(evaluations=1 + found.products, accepted=1, last_dt=time), found.expansion.factor
-        d = _coefficients(found.expansion, alpha, ts, found.size)[:, : found.degree + 1].to(y0.dtype)
+        d = _coefficients(found, alpha, ts, y0.dtype)
         one = (x[None] for x in (y0, f.a, slope, d))
         return Solution(recurrence_sum(*one, pattern=f.pattern, c=c, blocks=found.blocks, stats=stats)[0], stats)
 
@@ -102,10 +102,16 @@ def _largest_rate_and_slope(alpha: Tensor, y0: Tensor, slope: Tensor, norm: floa
     return min(max(largest_rate, 0.0), 1.0), largest_slope
 
 
-def _coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:
-    """Return the factors of the terms at each time but the first, (len(ts) - 1, size), in double precision."""
-    times = _times(alpha.device, tuple(t - ts[0] for t in ts[1:]))
-    return times[:, None] * expansion.coefficients(alpha.double() * times, size=size)
+def _coefficients(found: "PolynomialSum", alpha: Tensor, ts: tuple[float, ...], dtype: torch.dtype) -> Tensor:
+    """Return the factors of the terms at each time but the first, (len(ts) - 1, degree + 1); computed in double
+    precision."""
+    times, wanted = _times(alpha.device, tuple(t - ts[0] for t in ts[1:])), found.degree + 1
+    if isinstance(found.expansion, Chebyshev) and uses_triton(alpha) and debug_unwrap(alpha) is alpha:
+        from beltrami.scheme.exponential import coefficients_triton
+
+        return coefficients_triton.coefficients(alpha, times, size=found.size, wanted=wanted, dtype=dtype)
+    d = times[:, None] * found.expansion.coefficients(alpha.double() * times, size=found.size)
+    return d[:, :wanted].to(dtype)
 
 
 @cached_on_device

@@ -129,18 +129,18 @@ class Taylor(Expansion):
 
 def _transform(function: Callable[[Tensor], Tensor], s: Tensor, *, size: int) -> Tensor:
     """Return the Chebyshev coefficients of x -> function(s (1 - x)) on [-1, 1] for each s: (j,) -> (j, size)."""
-    return function(s[:, None] * _nodes(s.device, size)) @ _cosines(s.device, size)
+    return function(s[:, None] * chebyshev_nodes(s.device, size)) @ chebyshev_cosines(s.device, size)
 
 
 @cached_on_device
-def _nodes(device: torch.device, size: int) -> Tensor:
+def chebyshev_nodes(device: torch.device, size: int) -> Tensor:
     """Return 1 - x at the Chebyshev nodes x, (size,)."""
     odd = 2 * torch.arange(size, device=device) + 1
     return 2.0 * torch.sin(math.pi / (4 * size) * odd.to(torch.float64)).square()
 
 
 @cached_on_device
-def _cosines(device: torch.device, size: int) -> Tensor:
+def chebyshev_cosines(device: torch.device, size: int) -> Tensor:
     """Return the matrix (size, size) that maps values at the nodes to coefficients."""
     k = torch.arange(size, device=device)
     turns = ((2 * k + 1)[:, None] * k) % (4 * size)  # full turns are removed exactly

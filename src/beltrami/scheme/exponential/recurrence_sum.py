@@ -84,7 +84,7 @@ def prefers_single_runs(y: Tensor) -> bool:
 def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern, c: float, *, degree: int) -> None:
     """Append a block (k, runs, n, d) with the vectors w_k = P_k(B) w that are still missing up to k = ``degree``."""
     terms = [term for block in blocks for term in block]
-    block = w.new_empty(degree + 1 - len(terms), *w.shape)
+    block = w.new_empty(degree + 1 - len(terms), *w.shape, dtype=pattern.term_dtype(w))
     for out in block:
         if not terms:
             out.copy_(w)
@@ -107,14 +107,14 @@ def _transposed_recurrence(
     for k in reversed(range(len(terms))):
         number, states = _weighted_sum(d[:, :, k], g)
         if later:
-            adjoint = torch.empty_like(later[0])
+            adjoint = torch.empty_like(later[0], dtype=terms[0].dtype if k else g.dtype)
             pattern.pull(
                 adjoint, a, later[0], factor=c if k else 1.0, cotangent=(number, states),
                 previous=(1.0 - c, later[1]) if len(later) > 1 and c != 1.0 else None,
                 edge_sums=None if da is None else (terms[k], da),
             )  # fmt: skip
         else:
-            adjoint = number[:, None, None] * states
+            adjoint = (number[:, None, None] * states).to(terms[0].dtype if k else g.dtype)
         later = [adjoint, *later[:1]]
     return later[0]
 

@@ -103,12 +103,7 @@ def scored(
     cell = j.to(tl.int64)[:, None, None] * (H * W) + head * W + channel
     q = tl.load(other + cell, mask=there[:, None, None] & (head < H) & (channel < W), other=0.0).to(SUM)
     x = tl.sum(p[None, :, :] * q, 2)
-    s = activate(x, ACTIVATION, SLOPE)
-    if SQUAREPLUS:  # asinh(s / 2), odd, by its logarithm
-        size = tl.abs(s)
-        near = tl.minimum(size, LARGE)
-        root = tl.where(size > LARGE, size, 0.5 * (near + tl.sqrt(near * near + 4.0)))
-        s = tl.where(s < 0, -tl.log(root), tl.log(root))
+    s = log_link(activate(x, ACTIVATION, SLOPE), SQUAREPLUS)
     if WEIGHTED:
         mu = tl.load(weight + e, mask=there, other=1.0).to(x.dtype)
         s += tl.log(mu)[:, None]
@@ -124,6 +119,17 @@ def activate(x, ACTIVATION: tl.constexpr, SLOPE: tl.constexpr):
         s = tl.where(x > 0, x, x * SLOPE)
     else:
         s = x
+    return s
+
+
+@triton.jit
+def log_link(s, SQUAREPLUS: tl.constexpr):
+    """The logarithm of the weight of a score s, without the edges' measure."""
+    if SQUAREPLUS:  # asinh(s / 2), odd, by its logarithm
+        size = tl.abs(s)
+        near = tl.minimum(size, LARGE)
+        root = tl.where(size > LARGE, size, 0.5 * (near + tl.sqrt(near * near + 4.0)))
+        s = tl.where(s < 0, -tl.log(root), tl.log(root))
     return s
 
 
