@@ -19,7 +19,7 @@ N = len(TOY.y)
 
 def test_forward_returns_a_score_for_every_node_and_class() -> None:
     assert small_blend()(TOY.x, TOY.edge_index).shape == (N, CLASSES)
-    assert small_blend(positions=True)(TOY.x, TOY.edge_index, TOY.pos).shape == (N, CLASSES)
+    assert small_blend(positions=True)(TOY.x, TOY.edge_index, pos=TOY.pos).shape == (N, CLASSES)
 
 
 def test_print_shows_every_part_of_the_model() -> None:
@@ -40,7 +40,7 @@ def test_forward_takes_the_tensors_of_a_pyg_data_object() -> None:
         from torch_geometric.data import Data
     data = Data(x=TOY.x, edge_index=TOY.edge_index, pos=TOY.pos)
     model = small_blend(positions=True).eval()
-    out = model(data.x, data.edge_index, data.pos)
+    out = model(data.x, data.edge_index, pos=data.pos)
     assert torch.equal(out, model(TOY.x, TOY.edge_index, pos=TOY.pos))
 
 
@@ -60,7 +60,9 @@ def test_sparse_inputs_give_the_same_scores_as_dense_ones(form: str) -> None:
         "csr": lambda m: m.to_sparse_csr(),
         "SparseMatrix": SparseMatrix.of,
     }[form]
-    assert torch.allclose(model(convert(x), TOY.edge_index, convert(pos)), model(x, TOY.edge_index, pos), atol=1e-12)
+    assert torch.allclose(
+        model(convert(x), TOY.edge_index, pos=convert(pos)), model(x, TOY.edge_index, pos=pos), atol=1e-12
+    )
 
 
 def doubled(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,12 +73,12 @@ def doubled(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 def test_prepared_inputs_give_the_same_scores_as_forward() -> None:
     model = small_blend(positions=True).eval()
-    expected = model(TOY.x, TOY.edge_index, TOY.pos)
+    expected = model(TOY.x, TOY.edge_index, pos=TOY.pos)
     edges = Edges.build(TOY.edge_index, num_nodes=N)
-    inputs = model.prepare(TOY.x, edges, TOY.pos)
+    inputs = model.prepare(TOY.x, edges, pos=TOY.pos)
     assert inputs.edges is edges
     assert torch.equal(model.run(inputs).logits, expected)
-    assert torch.equal(model(TOY.x, edges, TOY.pos), expected)
+    assert torch.equal(model(TOY.x, edges, pos=TOY.pos), expected)
 
 
 @pytest.mark.parametrize("frozen", [True, False], ids=["linear", "nonlinear"])
@@ -86,9 +88,9 @@ def test_relabelling_the_nodes_commutes_with_the_model(frozen: bool, batch_norm:
     order = torch.randperm(N, generator=torch.Generator().manual_seed(3))
     renamed = order.argsort()[TOY.edge_index]  # old node order[k] is called k
     x, pos = TOY.x.double(), TOY.pos.double()
-    expected = model(x, TOY.edge_index, pos)[order]
-    assert torch.allclose(model(x[order], renamed, pos[order]), expected, atol=1e-10)
-    assert not torch.allclose(expected, model(x, TOY.edge_index, pos))
+    expected = model(x, TOY.edge_index, pos=pos)[order]
+    assert torch.allclose(model(x[order], renamed, pos=pos[order]), expected, atol=1e-10)
+    assert not torch.allclose(expected, model(x, TOY.edge_index, pos=pos))
 
 
 def test_scores_are_independent_of_the_order_of_edges() -> None:
@@ -100,10 +102,10 @@ def test_scores_are_independent_of_the_order_of_edges() -> None:
 def test_positions_are_first_in_the_state_and_affect_the_scores() -> None:
     with seeded(0):
         model = small_blend(positions=True, diffusivity=ExpKernel(Joint(4, 8), 8)).eval()
-    inputs = model.prepare(TOY.x, TOY.edge_index, TOY.pos)
+    inputs = model.prepare(TOY.x, TOY.edge_index, pos=TOY.pos)
     assert model.phi is not None
     assert torch.equal(model.encode(inputs), torch.cat((model.phi(TOY.pos), model.psi(TOY.x)), dim=1))
-    assert not torch.allclose(model(TOY.x, TOY.edge_index, TOY.pos), model(TOY.x, TOY.edge_index, -TOY.pos))
+    assert not torch.allclose(model(TOY.x, TOY.edge_index, pos=TOY.pos), model(TOY.x, TOY.edge_index, pos=-TOY.pos))
 
 
 def test_batch_norm_in_training_gives_zero_mean_and_unit_variance() -> None:
@@ -227,9 +229,9 @@ def test_bad_edges_are_refused(edge_index: Tensor, message: str) -> None:
 def test_bad_positions_are_refused(pos: Tensor | SparseMatrix | None, message: str) -> None:
     model: BLEND = small_blend(positions=True)
     with pytest.raises(ValueError, match=message):
-        model(TOY.x, TOY.edge_index, pos)
+        model(TOY.x, TOY.edge_index, pos=pos)
 
 
 def test_positions_without_a_position_encoder_are_refused() -> None:
     with pytest.raises(ValueError, match=r"takes no positions: leave `pos` out"):
-        small_blend()(TOY.x, TOY.edge_index, TOY.pos)
+        small_blend()(TOY.x, TOY.edge_index, pos=TOY.pos)

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from beltrami.arguments import checked
-from beltrami.graph.edges import Edges
+from beltrami.graph.edges import Compressed, Edges
 from beltrami.graph.ops.products import collect, largest, spread
 
 Link = Callable[[Tensor], Tensor]
-_ISOLATED: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
+_ISOLATED: WeakKeyDictionary[Compressed, dict[type, Tensor | None]] = WeakKeyDictionary()
 
 
 def softmax_link(score: Tensor) -> Tensor:
@@ -61,8 +61,8 @@ class Normaliser(ABC):
         """Whether each node has an edge in the sums, (n,). The flow A z - z has no term -z at the other nodes."""
 
     def isolated(self, edges: Edges) -> Tensor | None:
-        """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each graph."""
-        known = _ISOLATED.setdefault(edges, {})
+        """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each pattern."""
+        known = _ISOLATED.setdefault(edges.rows, {})  # the same pattern may have other weights
         if type(self) not in known:
             connected = self.connected(edges)
             known[type(self)] = None if bool(connected.all()) else ~connected
