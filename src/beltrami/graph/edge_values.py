@@ -94,7 +94,7 @@ def _from_sparse(matrix: Tensor) -> tuple[Tensor, Tensor | None]:
     if version != matrix._version:
         coo = (matrix if matrix.layout == torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
         (i, j), values = coo.indices(), coo.values()
-        values = values if values.is_floating_point() else values.float()
+        values = values.clone() if values.is_floating_point() else values.float()  # a view would keep the matrix alive
         edge_index, values = torch.stack((j, i)), None if bool((values == 1).all()) else values
         if not matrix.requires_grad:
             _CONVERTED[matrix] = (matrix._version, edge_index, values)
