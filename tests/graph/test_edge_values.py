@@ -185,5 +185,7 @@ def test_bad_values_are_refused(weight: Tensor | None, features: Tensor | None, 
 def test_bad_sparse_matrices_are_refused() -> None:
     with pytest.raises(ValueError, match=r"sparse `edge_index` must be a matrix \(n, n\); got shape \(4, 3\)"):
         as_edges(adjacency()[:, :3].to_sparse_coo(), num_nodes=4)
-    with pytest.raises(ValueError, match="weights already, as values of the sparse matrix"):
+    with pytest.raises(ValueError, match="the Tensor has weights of edges already: leave `edge_weight` out"):
         as_edges(adjacency().to_sparse_coo(), num_nodes=4, weight=WEIGHT)
+    with pytest.raises(ValueError, match="the Edges has weights of edges already"):
+        as_edges(Edges.build(EDGE_INDEX, num_nodes=4, weight=WEIGHT), num_nodes=4, weight=WEIGHT)

@@ -86,7 +86,7 @@ def test_a_live_layer_takes_steps_of_its_attention_at_each_state(features: Tenso
 def test_gradients_by_features_weights_and_edge_features(frozen: bool) -> None:
     layer = conv(frozen=frozen, edge_dim=3, time=0.5)
     inputs = (normal(5, CHANNELS).requires_grad_(), WEIGHT.clone().requires_grad_(), FEATURES.clone().requires_grad_())
-    assert gradcheck(lambda x, w, e: layer(x, EDGE_INDEX, w, e), inputs)
+    assert gradcheck(lambda x, w, e: layer(x, EDGE_INDEX, w, e), inputs, fast_mode=True)
 
 
 def test_loops_of_a_stencil_have_features_zero() -> None:

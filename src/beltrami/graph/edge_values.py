@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.func import debug_unwrap
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -34,16 +35,16 @@ def as_edges(
     was derived from them is reused. ``warns`` tells of edges in one direction only, once for each tensor.
     """
     if isinstance(graph, Edges):
-        edges = graph
+        edges, values = graph, graph.weight
     else:
         edge_index, values = _from_sparse(graph) if graph.layout in SPARSE else (_plain(graph), None)
         edges = Edges.cached(edge_index, num_nodes=num_nodes)
         if warns:
             warn_if_directed(edge_index, edges)
-        if values is not None and weight is not None:
-            raise ValueError("the edges have weights already, as values of the sparse matrix: leave `edge_weight` out.")
-        weight = values if weight is None else weight
-    if weight is not None:
+    if values is not None and weight is not None:
+        raise ValueError(f"the {type(graph).__name__} has weights of edges already: leave `edge_weight` out.")
+    weight = values if weight is None else weight
+    if weight is not None and weight is not edges.weight:
         edges = _attach(edges, weight=weight)
     return edges if features is None else _attach(edges, features=features)
 
@@ -63,11 +64,16 @@ def follow_features(mesh: Edges, edges: Edges) -> Edges:
     zero. Parallel edges correspond in their order."""
     if edges.features is None or mesh is edges:
         return mesh
+    place = _places(mesh, edges) if is_compiling() else _known_places(mesh, edges)
+    padded = torch.cat((edges.features, edges.features.new_zeros(1, edges.features.shape[1])))
+    return replace(mesh, features=padded.index_select(0, place))
+
+
+def _known_places(mesh: Edges, edges: Edges) -> Tensor:
     known = _PLACES.get(mesh)
     if known is None or known[0]() is not edges:
         known = _PLACES[mesh] = (ref(edges), _places(mesh, edges))
-    padded = torch.cat((edges.features, edges.features.new_zeros(1, edges.features.shape[1])))
-    return replace(mesh, features=padded.index_select(0, known[1]))
+    return known[1]
 
 
 def _places(mesh: Edges, edges: Edges) -> Tensor:
@@ -90,13 +96,14 @@ def _from_sparse(matrix: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return the ``edge_index`` and the weights of a sparse matrix with row i and column j; None if all are one."""
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a sparse `edge_index` must be a matrix (n, n); got shape {tuple(matrix.shape)}.")
-    version, edge_index, values = _CONVERTED.get(matrix, (-1, None, None))
-    if version != matrix._version:
+    kept = not (matrix.requires_grad or matrix.is_inference())
+    version, edge_index, values = _CONVERTED.get(matrix, (-1, None, None)) if kept else (-1, None, None)
+    if not kept or version != matrix._version:
         coo = (matrix if matrix.layout == torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
         (i, j), values = coo.indices(), coo.values()
         values = values.clone() if values.is_floating_point() else values.float()  # a view would keep the matrix alive
         edge_index, values = torch.stack((j, i)), None if bool((values == 1).all()) else values
-        if not matrix.requires_grad:
+        if kept:
             _CONVERTED[matrix] = (matrix._version, edge_index, values)
     return edge_index, values
 
@@ -105,25 +112,27 @@ def _attach(edges: Edges, *, weight: Tensor | None = None, features: Tensor | No
     """Return edges with other weights or features, which are given in the order of the original ``edge_index``."""
     values = weight if features is None else features
     assert values is not None
+    if is_compiling():  # neither the values nor the cache are known
+        return _replaced(edges, values, features=features is not None)
     kept = not (values.requires_grad or values.is_inference() or debug_unwrap(values) is not values)
     known = _ATTACHED.get(values) if kept else None
     if known is not None and known[0] == values._version and known[1]() is edges:
         found: Edges = known[2]
         return found
-    if features is None:
-        _check(values, edges, "edge_weight", ndim=1)
-        if not bool((values > 0).all()):
-            raise ValueError("`edge_weight` must be positive on every edge: drop the edges of weight zero.")
-        made = replace(edges, weight=values[edges.permutation])
-    else:
-        _check(values, edges, "edge_attr", ndim=2)
-        made = replace(edges, features=values[edges.permutation])
+    _check(values, edges, name="edge_weight" if features is None else "edge_attr")
+    made = _replaced(edges, values, features=features is not None)
     if kept:
         _ATTACHED[values] = (values._version, ref(edges), made)
     return made
 
 
-def _check(values: Tensor, edges: Edges, name: str, *, ndim: int) -> None:
+def _replaced(edges: Edges, values: Tensor, *, features: bool) -> Edges:
+    values = values[edges.permutation]
+    return replace(edges, features=values) if features else replace(edges, weight=values)
+
+
+def _check(values: Tensor, edges: Edges, *, name: str) -> None:
+    ndim = 1 if name == "edge_weight" else 2
     if values.dim() != ndim or len(values) != edges.num_edges:
         needed = f"one {'value' if ndim == 1 else 'row'} per edge, ({edges.num_edges}{',' if ndim == 1 else ', d'})"
         hint = "; positions are passed as `pos=`" if ndim == 1 and values.dim() == 2 else ""
@@ -134,3 +143,5 @@ def _check(values: Tensor, edges: Edges, name: str, *, ndim: int) -> None:
         raise ValueError(f"`{name}` is on {values.device} and the graph on {edges.device}: move one with `.to(...)`.")
     if not bool(torch.isfinite(values).all()):
         raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
+    if name == "edge_weight" and not bool((values > 0).all()):
+        raise ValueError("`edge_weight` must be positive on every edge: drop the edges of weight zero.")
