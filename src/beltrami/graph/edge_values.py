@@ -97,15 +97,16 @@ def _from_sparse(matrix: Tensor) -> tuple[Tensor, Tensor | None]:
     if matrix.dim() != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"a sparse `edge_index` must be a matrix (n, n); got shape {tuple(matrix.shape)}.")
     kept = not (matrix.requires_grad or matrix.is_inference())
-    version, edge_index, values = _CONVERTED.get(matrix, (-1, None, None)) if kept else (-1, None, None)
-    if not kept or version != matrix._version:
-        coo = (matrix if matrix.layout == torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
-        (i, j), values = coo.indices(), coo.values()
-        values = values.clone() if values.is_floating_point() else values.float()  # a view would keep the matrix alive
-        edge_index, values = torch.stack((j, i)), None if bool((values == 1).all()) else values
-        if kept:
-            _CONVERTED[matrix] = (matrix._version, edge_index, values)
-    return edge_index, values
+    known = _CONVERTED.get(matrix) if kept else None
+    if known is not None and known[0] == matrix._version:
+        return known[1], known[2]
+    coo = (matrix if matrix.layout == torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
+    (i, j), values = coo.indices(), coo.values()
+    values = values.clone() if values.is_floating_point() else values.float()  # a view would keep the matrix alive
+    found = torch.stack((j, i)), None if bool((values == 1).all()) else values
+    if kept:
+        _CONVERTED[matrix] = (matrix._version, *found)
+    return found
 
 
 def _attach(edges: Edges, *, weight: Tensor | None = None, features: Tensor | None = None) -> Edges:

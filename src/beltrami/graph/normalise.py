@@ -61,7 +61,7 @@ class Normaliser(ABC):
         """Whether each node has an edge in the sums, (n,). The flow A z - z has no term -z at the other nodes."""
 
     def isolated(self, edges: Edges) -> Tensor | None:
-        """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each pattern."""
+        """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each graph."""
         known = _ISOLATED.setdefault(edges.rows, {})  # the same pattern may have other weights
         if type(self) not in known:
             connected = self.connected(edges)
