@@ -1,5 +1,6 @@
 """BeltramiConv: its equation, its inputs, and batches of graphs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from beltrami.flow import Source
 from beltrami.graph import Edges, squareplus_link
 from beltrami.graph.normalise import Columns
 from beltrami.model import BLEND, BeltramiConv
-from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme
+from beltrami.scheme import RK4, Checkpointed, ConstantSteps, Direct, Exponential, Scheme
 from beltrami.stencil import Loops
 from beltrami.train import seeded
 
@@ -87,6 +88,18 @@ def test_gradients_by_features_weights_and_edge_features(frozen: bool) -> None:
     layer = conv(frozen=frozen, edge_dim=3, time=0.5)
     inputs = (normal(5, CHANNELS).requires_grad_(), WEIGHT.clone().requires_grad_(), FEATURES.clone().requires_grad_())
     assert gradcheck(lambda x, w, e: layer(x, EDGE_INDEX, w, e), inputs, fast_mode=True)
+
+
+def test_checkpoints_give_the_gradients_of_weights_and_edge_features() -> None:
+    found = []
+    for adjoint in (Direct(), Checkpointed()):
+        layer, x = conv(frozen=False, edge_dim=3), normal(5, CHANNELS)
+        layer.evolution.scheme = replace(STEPS, adjoint=adjoint)
+        weight, features = WEIGHT.clone().requires_grad_(), FEATURES.clone().requires_grad_()
+        out = layer(x, EDGE_INDEX, weight, features).square().sum()
+        found.append(torch.autograd.grad(out, (weight, features, *layer.parameters())))
+    for direct, checkpointed in zip(*found, strict=True):
+        torch.testing.assert_close(checkpointed, direct)
 
 
 def test_loops_of_a_stencil_have_features_zero() -> None:
