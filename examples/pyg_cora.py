@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from beltrami import BeltramiConv, Both, Cosine, Loops, load
+from beltrami import BeltramiConv, Both, Cosine, Loops, Source, load
 
 
 class Net(nn.Module):
@@ -18,7 +18,7 @@ class Net(nn.Module):
         self.lin1 = nn.Linear(in_channels, hidden_channels)
         self.lin2 = nn.Linear(hidden_channels, out_channels)
         attention = Cosine(out_channels, 8, heads=2, normalise=Both())
-        self.conv = BeltramiConv(out_channels, time=5.0, diffusivity=attention, stencil=Loops())
+        self.conv = BeltramiConv(out_channels, time=10.0, diffusivity=attention, source=Source(0.3), stencil=Loops())
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         x = F.elu(self.lin1(F.dropout(x, 0.6, self.training)))
@@ -60,5 +60,5 @@ if __name__ == "__main__":
     torch.manual_seed(options.seed)
     cora = load_cora()
     network = Net(cora.num_features, 64, 7)
-    accuracies = train(network, cora, lr=0.01, weight_decay=5e-4, epochs=options.epochs)
+    accuracies = train(network, cora, lr=0.01, weight_decay=1e-3, epochs=options.epochs)
     print("validation accuracy {:.3f}, test accuracy {:.3f}".format(*accuracies))

@@ -23,7 +23,7 @@ def run(name: str, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.slow
 def test_graphs_are_classified(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run("graph_classification", "--graphs", "120", "--epochs", "20", monkeypatch=monkeypatch) > 0.75
+    assert run("graph_classification", "--graphs", "80", "--epochs", "15", monkeypatch=monkeypatch) > 0.75
 
 
 @pytest.mark.slow
@@ -42,9 +42,9 @@ def test_positions_and_rewiring_find_the_blocks(monkeypatch: pytest.MonkeyPatch)
 def test_cora_is_learned(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     if not available("cora").is_local:
         pytest.skip("Cora is not here")
-    monkeypatch.setattr(sys, "argv", ["pyg_cora", "--epochs", "15"])
+    monkeypatch.setattr(sys, "argv", ["pyg_cora", "--epochs", "8"])
     runpy.run_path(str(EXAMPLES / "pyg_cora.py"), run_name="__main__")
-    assert float(capsys.readouterr().out.split()[-1]) > 0.5
+    assert float(capsys.readouterr().out.split()[-1]) > 0.35
 
 
 def test_the_layer_is_above_gat_on_cora() -> None:
