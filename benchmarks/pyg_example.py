@@ -51,10 +51,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--network", choices=list(SETTINGS), action="append")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    data = pyg_cora.load_cora()
+    data = pyg_cora.load_cora().to(options.device)
     known = {(row["network"], row["seed"]) for row in read_rows(options.out)}
     for seed in range(options.seeds):
         for network in options.network or SETTINGS:
@@ -63,8 +64,8 @@ def main() -> None:
             torch.manual_seed(seed)
             model = GAT(data.num_features, 7) if network == "gat" else pyg_cora.Net(data.num_features, 64, 7)
             began = perf_counter()
-            val, test = pyg_cora.train(model, data, epochs=options.epochs, **SETTINGS[network])
-            row = {"network": network, "seed": seed, "epochs": options.epochs}
+            val, test = pyg_cora.train(model.to(options.device), data, epochs=options.epochs, **SETTINGS[network])
+            row = {"network": network, "seed": seed, "epochs": options.epochs, "device": options.device}
             row |= {"val": round(val, 4), "test": round(test, 4)}
             with options.out.open("a") as file:
                 file.write(json.dumps(row | {"seconds": round(perf_counter() - began, 1)} | SETTINGS[network]) + "\n")
