@@ -73,7 +73,7 @@ def cost_of_one(config: Any, problem: Any, path: Path) -> tuple[float, int]:
     """Return the median time to make and write a checkpoint, and its size."""
     with train.seeded(0):
         model = problem.model(config)
-        inputs = model.prepare(problem.x, problem.edges, problem.pos)
+        inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
         fitting = train.start_fit(model, inputs, problem.dataset.y, problem.split, build_training(config.train))
         next(fitting)
         next(fitting)

@@ -59,7 +59,7 @@ def trained(config: RunConfig, problem: Problem, split: Split) -> Tensor:
     """Train a model and return its class scores, (n, classes)."""
     with seeded(config.seed):
         model = problem.model(config)
-        inputs = model.prepare(problem.x, problem.edges, problem.pos)
+        inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
         found = fit(model, inputs, problem.dataset.y, split, build_training(config.train))
     return predict(model, inputs, time=found.best.time)
 

@@ -23,7 +23,7 @@ def draw() -> Figure:
     result, model = run_config(config, problem=problem)
     assert isinstance(model, BLEND)
     model.eval()
-    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     ts = [fraction * result.best_time for fraction in FRACTIONS]
     with torch.no_grad():
         z = model.evolution.trajectory(model.encode(inputs), inputs.edges, ts).ys  # (t, n, d)

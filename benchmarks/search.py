@@ -74,7 +74,7 @@ def trained(configs: Sequence[RunConfig], *, device: str, held: bool) -> list[tu
         masks.append(scored.to(device))
         with seeded(config.seed):
             models.append(problem.model(config))
-    inputs, y = models[0].prepare(problem.x, problem.edges, problem.pos), problem.dataset.y
+    inputs, y = models[0].prepare(problem.x, problem.edges, pos=problem.pos), problem.dataset.y
     fits = fitted(configs, models, inputs, y, splits, at_once=device != "cpu")
     found: list[tuple[Fit, float] | SolverError] = []
     for model, scored, each in zip(models, masks, fits, strict=True):

@@ -11,7 +11,7 @@ TIERS = (
     {"joint", "errors", "memory"},
     {"graph", "geometry", "file_limits"},
     {"diffusivity", "stencil", "position", "scheme"},
-    {"flow", "energy"},
+    {"flow", "energy", "transforms"},
     {"model", "image", "data"},
     {"train"},
     {"config"},

@@ -36,7 +36,12 @@ WRONG: list[tuple[str, Callable[[], object], str]] = [
     ("dirichlet of a vector", lambda: lib.dirichlet(TOY.x[:, 0], EDGES), r"`z` must be a dense .* \(20, channels\)"),
     ("an evolution of other nodes", lambda: small_blend().evolution(TOY.x[:3], EDGES), r"matrix \(20, channels\); got"),
     # One row per case: a name, the call, and a part of the sentence.
-    ("BLEND(numpy)", lambda: lib.BLEND(numpy.ones((3, 2))), "BLEND needs `psi` to be an Encoder; got an ndarray"),
+    (
+        "BLEND(numpy)",
+        lambda: lib.BLEND(numpy.ones((3, 2))),
+        "BLEND needs `in_channels` to be a whole number; got an ndarray",
+    ),
+    ("BLEND of a tensor", lambda: lib.BLEND.from_parts(TOY.x), "from_parts needs `psi` to be an Encoder; got"),
     ("PPR()(tensor)", lambda: lib.PPR()(TOY.edge_index), "PPR needs `edges` to be an Edges; .*`Edges.build"),
     (
         "Scheme(PID, Dopri5)",

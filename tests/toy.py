@@ -72,7 +72,7 @@ def small_blend(
     with seeded(0):
         a = scaled_dot(positions=positions) if diffusivity is None else diffusivity
         flow = (LinearFlow if frozen else BeltramiFlow)(a, rate=Rate(), source=Source(0.1))
-        return BLEND(
+        return BLEND.from_parts(
             Encoder(FEATURES, 8, dropout=dropout),
             Evolution(flow, scheme=scheme, time=time, stencil=Loops() if loops else Keep(), costs=costs),
             Decoder(8 + 4 * positions, CLASSES, dropout=dropout),

@@ -15,7 +15,7 @@ _EXPORTS = {
     "graph": ("Edges", "SparseMatrix", "Rows", "Columns", "Both", "softmax_link", "squareplus_link"),
     "diffusivity": (
         "Diffusivity", "ScaledDot", "Cosine", "Pearson", "ScalarCosine", "Additive", "ExpKernel", "Gaussian", "Mixture",
-        "RandomWalk",
+        "RandomWalk", "WithEdgeFeatures",
     ),
     "stencil": (
         "Stencil", "Keep", "Loops", "Complete", "Isolated", "KNN", "Radius", "TopK", "Threshold", "Symmetric",
@@ -33,9 +33,10 @@ _EXPORTS = {
         "Attachment", "Kinetic", "JacobianNorm",
     ),
     "energy": ("dirichlet", "PolyakovAction", "Constant", "Gauss", "PeronaMalik", "Roughness"),
-    "model": ("BLEND", "Encoder", "Decoder", "Evolution"),
+    "model": ("BLEND", "BeltramiConv", "Encoder", "Decoder", "Evolution"),
     "data": ("Dataset", "Split", "load", "make_split"),
     "train": ("Training", "TimeGrid", "fit"),
+    "config.build": ("build_recipe",),
     "result": ("RunResult",),
     "data.graph_reader": ("read_graph",),
     "auto.fit_graph": ("fit_graph",),

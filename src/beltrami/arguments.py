@@ -50,7 +50,7 @@ Share: TypeAlias = Annotated[float, Range("at least 0 and below 1", lambda x: 0 
 
 HOW_TO_MAKE = {
     "Edges": "build it with `Edges.build(edge_index, num_nodes=n)`",
-    "Inputs": "make it with `model.prepare(x, edge_index, pos)`",
+    "Inputs": "make it with `model.prepare(x, edge_index, pos=pos)`",
     "Split": "make it with `make_split` or `Split(train, val, test, protocol, seed)`",
     "GraphTable": "read it with `read_graph`",
 }

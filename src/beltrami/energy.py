@@ -72,6 +72,10 @@ class WithLength(Psi):
         self.length = length
         self.log_length = nn.Parameter(torch.tensor(float(length)).log())
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.log_length.copy_(torch.tensor(float(self.length)).log())
+
     def scaled(self, p: Tensor) -> Tensor:
         r"""Return :math:`p / \ell^2`."""
         return p * torch.exp(-2 * self.log_length)

@@ -105,7 +105,7 @@ def run_config(
         problem = load_problem(config, device=device)
     with train.seeded(config.seed), explained_memory(problem.cost, device=str(problem.edges.device)):
         model = problem.model(config)
-        inputs, training = model.prepare(problem.x, problem.edges, problem.pos), build_training(config.train)
+        inputs, training = model.prepare(problem.x, problem.edges, pos=problem.pos), build_training(config.train)
         y, split = problem.dataset.y, problem.split
         found = train.fit(model, inputs, y, split, training, callbacks=callbacks, checkpoints=checkpoints)
     return evaluate_fit(config, problem, model, found), model
@@ -125,7 +125,7 @@ def run_configs(
     for config in configs:
         with train.seeded(config.seed):
             models.append(first.model(config))
-    inputs, training = models[0].prepare(first.x, first.edges, first.pos), build_training(configs[0].train)
+    inputs, training = models[0].prepare(first.x, first.edges, pos=first.pos), build_training(configs[0].train)
     splits = [problem.split for problem in problems]
     found = train.fit_many(models, inputs, first.dataset.y, splits, training, callbacks=callbacks)
     return [
@@ -137,7 +137,7 @@ def run_configs(
 def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: train.Fit) -> RunResult:
     """Return the result of a trained model; the test labels are read here."""
     dataset, split = problem.dataset, problem.split
-    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     logits = train.predict(model, inputs, time=found.best.time)
     device = dataset.y.device
     shares = train.per_class_accuracy(logits[split.test], dataset.y[split.test], model.num_classes)
@@ -198,7 +198,7 @@ def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunRes
         with train.seeded(config.seed):
             model = problem.model(config)
         train.load_weights(model, folder / WEIGHTS, device=device)
-        inputs = model.prepare(problem.x, problem.edges, problem.pos)
+        inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
         logits, y, split = train.predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
     except ValueError as error:  # settings that cannot have been trained with, or weights that are not finite
         raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error

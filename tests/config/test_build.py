@@ -76,7 +76,7 @@ def check_weights_come_back(config: RunConfig, model: Classifier, path: Path, *,
     save_weights(model, path)
     again = problem.model(override(config, ["seed=9"]))
     load_weights(again, path)
-    inputs = again.prepare(problem.x, problem.edges, problem.pos)
+    inputs = again.prepare(problem.x, problem.edges, pos=problem.pos)
     assert torch.equal(predict(again, inputs, time=time), predict(model, inputs, time=time))
 
 
@@ -144,7 +144,7 @@ def test_networks_of_several_seeds_train_together_as_alone(kind: str) -> None:
         return made
 
     together, training, y = models(), build_training(network(kind).train), problem.dataset.y
-    inputs = together[0].prepare(problem.x, problem.edges, problem.pos)
+    inputs = together[0].prepare(problem.x, problem.edges, pos=problem.pos)
     fit_many(together, inputs, y, [problem.split] * 2, training)
     for alone, model in zip(models(), together, strict=True):
         fit(alone, inputs, y, problem.split, training)
@@ -171,7 +171,7 @@ def test_settings_reach_the_baseline() -> None:
     shapes = [tuple(p.shape) for name, p in model.named_parameters() if name.endswith("receiver")]
     assert shapes == [(2, 4), (2, 4), (2, 2)]
     edges = toy_problem().edges
-    assert model.prepare(torch.zeros(20, 6), edges, torch.zeros(20, 3)).edges is edges
+    assert model.prepare(torch.zeros(20, 6), edges, pos=torch.zeros(20, 3)).edges is edges
 
 
 def test_positions_are_concatenated_to_the_features_of_a_baseline() -> None:

@@ -77,7 +77,7 @@ def built(problem: Problem, *settings: str) -> tuple[BLEND, Inputs]:
     with seeded(0):
         model = problem.model(configured(*settings)).eval()
     assert isinstance(model, BLEND)
-    return model, model.prepare(problem.x, problem.edges, problem.pos)
+    return model, model.prepare(problem.x, problem.edges, pos=problem.pos)
 
 
 def mesh(model: BLEND, inputs: Inputs) -> Edges:

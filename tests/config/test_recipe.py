@@ -47,7 +47,7 @@ def test_recipe_is_complete_and_comes_back_from_json(name: str) -> None:
     model = build_classifier(config, features=4, positions=positions, num_classes=classes)
     ring = undirected([(k, (k + 1) % 32) for k in range(32)], num_nodes=32)
     pos = torch.zeros(32, positions) if positions else None
-    assert model(torch.zeros(32, 4), ring, pos).shape == (32, classes)
+    assert model(torch.zeros(32, 4), ring, pos=pos).shape == (32, classes)
 
 
 @every_dataset

@@ -27,7 +27,7 @@ def saved_bytes(config: RunConfig) -> tuple[int, Sizes]:
     problem = load_problem(config)
     with seeded(0):
         model = problem.model(config)
-    inputs, saved = model.prepare(problem.x, problem.edges, problem.pos), dict[int, int]()
+    inputs, saved = model.prepare(problem.x, problem.edges, pos=problem.pos), dict[int, int]()
     known = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())}
 
     def pack(x: Tensor) -> Tensor:

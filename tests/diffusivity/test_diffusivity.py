@@ -1,5 +1,7 @@
 """Checks that every diffusivity must pass, initialisation, spread, and the random walk."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from checks import (
@@ -22,10 +24,25 @@ from checks import (
     ragged,
 )
 from torch import nn
+from torch.autograd import gradcheck
 
-from beltrami.diffusivity import Additive, Cosine, ExpKernel, Mixture, Pearson, RandomWalk, ScaledDot, constant, xavier
+from beltrami.diffusivity import (
+    Additive,
+    Cosine,
+    Diffusivity,
+    ExpKernel,
+    Gaussian,
+    Mixture,
+    Pearson,
+    RandomWalk,
+    ScaledDot,
+    WithEdgeFeatures,
+    constant,
+    xavier,
+)
 from beltrami.diffusivity.base import Projection
 from beltrami.graph import Both, Columns, Edges, Link, Normaliser, Rows, softmax_link, squareplus_link
+from beltrami.model.coder import reset_parameters
 
 every_diffusivity = pytest.mark.parametrize("name", DIFFUSIVITIES)
 some_normalisers = pytest.mark.parametrize("normalise", SOME_NORMALISERS, ids=repr)
@@ -188,3 +205,63 @@ def test_the_random_walk_ignores_the_state_and_has_no_parameters() -> None:
     edges, a = kite(), RandomWalk()
     assert torch.equal(a(normal(4, 2), edges), a(100 * normal(4, 7, seed=1), edges))
     assert list(a.parameters()) == []
+
+
+def with_features(*, heads: int = 2) -> tuple[WithEdgeFeatures, Edges]:
+    """A scaled dot product with a term of three edge features, on a directed graph with parallel edges and weights."""
+    edges = replace(ragged(weighted=True), features=normal(9, 3, seed=5))
+    torch.manual_seed(0)
+    return WithEdgeFeatures(ScaledDot(JOINT.channels, 4 * heads, heads=heads), 3, heads=heads).double(), edges
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_term_of_edge_features_equals_a_double_loop(heads: int) -> None:
+    a, edges = with_features(heads=heads)
+    z, inner = normal(6, JOINT.channels), a.diffusivity
+    assert isinstance(inner, ScaledDot)
+    assert edges.weight is not None
+    assert edges.features is not None
+    key, query = (linear.weight.reshape(heads, 4, -1) for linear in (inner.project.key, inner.project.query))
+    terms = torch.zeros(edges.num_edges, heads, dtype=torch.float64)
+    for e in range(edges.num_edges):
+        for h in range(heads):
+            i, j = int(edges.i[e]), int(edges.j[e])
+            score = (key[h] @ z[i]) @ (query[h] @ z[j]) / 4 + a.term.weight[h] @ edges.features[e]
+            terms[e, h] = edges.weight[e] * score.exp()
+    expected = torch.zeros(edges.num_edges, dtype=torch.float64)
+    for e in range(edges.num_edges):
+        entering = [k for k in range(edges.num_edges) if edges.i[k] == edges.i[e]]
+        expected[e] = sum(terms[e, h] / terms[entering, h].sum() for h in range(heads)) / heads
+    torch.testing.assert_close(a(z, edges), expected)
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_term_of_edge_features() -> None:
+    a, edges = with_features()
+    check_derivatives(a, edges)
+    assert edges.features is not None
+    assert gradcheck(
+        lambda e: a(normal(6, JOINT.channels), replace(edges, features=e)), edges.features.clone().requires_grad_()
+    )
+
+
+def test_missing_edge_features_are_refused() -> None:
+    a, edges = with_features()
+    z = normal(6, JOINT.channels)
+    with pytest.raises(ValueError, match="needs edge features of 3 columns, `edge_attr`; got none"):
+        a(z, ragged())
+    with pytest.raises(ValueError, match="needs edge features of 3 columns, `edge_attr`; got 2 columns"):
+        a(z, replace(edges, features=normal(9, 2)))
+
+
+@pytest.mark.parametrize("name", [*LEARNED, "Gaussian", "WithEdgeFeatures"])
+def test_reset_parameters_begins_anew(name: str) -> None:
+    a: Diffusivity
+    if name == "Gaussian":
+        a = Gaussian(JOINT, heads=2)
+    else:
+        a = with_features()[0] if name == "WithEdgeFeatures" else make(name, heads=2)
+    for parameter in a.parameters():
+        nn.init.constant_(parameter, 77.0)
+    reset_parameters(nn.ModuleList([a]))
+    assert all((parameter.abs() < 10).all() for parameter in a.parameters())

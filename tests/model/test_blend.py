@@ -1,16 +1,19 @@
 """BLEND: all forms of input give the same scores, and bad inputs are refused."""
 
 import warnings
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from toy import CLASSES, FEATURES, small_blend, two_cliques
 
+from beltrami.config.build import build_model
+from beltrami.config.recipe.recipes import load_recipe
 from beltrami.diffusivity import ExpKernel, RandomWalk
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.joint import Joint
-from beltrami.model import BLEND
+from beltrami.model import BLEND, Fitted
 from beltrami.train import seeded
 
 TOY = two_cliques()
@@ -19,7 +22,7 @@ N = len(TOY.y)
 
 def test_forward_returns_a_score_for_every_node_and_class() -> None:
     assert small_blend()(TOY.x, TOY.edge_index).shape == (N, CLASSES)
-    assert small_blend(positions=True)(TOY.x, TOY.edge_index, TOY.pos).shape == (N, CLASSES)
+    assert small_blend(positions=True)(TOY.x, TOY.edge_index, pos=TOY.pos).shape == (N, CLASSES)
 
 
 def test_print_shows_every_part_of_the_model() -> None:
@@ -34,14 +37,113 @@ def test_print_shows_every_part_of_the_model() -> None:
     assert "stencil=" in text
 
 
-def test_forward_takes_the_tensors_of_a_pyg_data_object() -> None:
+def test_a_model_of_widths_has_defaults_for_everything_else() -> None:
+    model = BLEND(FEATURES, 8, CLASSES)
+    assert model(TOY.x, TOY.edge_index).shape == (N, CLASSES)
+    assert model.evolution.summary == (
+        "flow=LinearFlow(ScaledDot), stencil=Keep(), scheme=Exponential(rtol=0.0001, atol=0.0001), time=4.0"
+    )
+    with_positions = BLEND(FEATURES, 8, CLASSES, pos_channels=3, frozen=False, heads=2, time=2.0)
+    assert with_positions(TOY.x, TOY.edge_index, pos=TOY.pos).shape == (N, CLASSES)
+    assert with_positions.xi.linear.in_features == 24
+    assert {name.partition(".")[0] for name, _ in with_positions.named_parameters()} == {
+        "psi",
+        "phi",
+        "evolution",
+        "xi",
+    }
+
+
+def test_a_model_of_a_recipe_is_the_one_that_is_trained() -> None:
+    config = load_recipe("blend", "cora", protocol="planetoid")
+    with seeded(5):
+        expected = build_model(config, features=FEATURES, positions=3, num_classes=CLASSES).eval()
+    with seeded(5):
+        model = BLEND.from_recipe("cora", FEATURES, CLASSES, pos_channels=3, protocol="planetoid").eval()
+    assert repr(model) == repr(expected)
+    inputs = {"pos": TOY.pos}
+    assert torch.equal(model(TOY.x, TOY.edge_index, **inputs), expected(TOY.x, TOY.edge_index, **inputs))
+    assert BLEND.from_recipe("cora", FEATURES, CLASSES).phi is None
+    assert "TopK(k=64" in repr(BLEND.from_recipe("cora", FEATURES, CLASSES, recipe="blend-knn"))
+    with pytest.raises(ValueError, match="unknown recipe of BLEND 'gat'"):
+        BLEND.from_recipe("cora", FEATURES, CLASSES, recipe="gat")
+    with pytest.raises(ValueError, match="unknown dataset 'coral': did you mean 'cora'"):
+        BLEND.from_recipe("coral", FEATURES, CLASSES)
+
+
+def test_reset_parameters_begins_anew() -> None:
+    model = BLEND(FEATURES, 8, CLASSES, pos_channels=3, batch_norm=True)
+    losses = []
+    for _ in range(2):
+        with seeded(2):
+            model.reset_parameters()
+        assert model.norm is not None
+        assert model.norm.num_batches_tracked == 0
+        optimiser = torch.optim.SGD(model.train().parameters(), lr=0.1)
+        for _ in range(3):
+            optimiser.zero_grad()
+            loss = model(TOY.x, TOY.edge_index, pos=TOY.pos).square().mean()
+            loss.backward()
+            optimiser.step()
+        losses.append(loss.item())
+        model.fitted = Fitted(1.0, 0)
+    assert losses[0] == losses[1]
+    model.reset_parameters()
+    assert model.fitted is None
+
+
+def pyg_data(**more: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch_geometric.data import Data
-    data = Data(x=TOY.x, edge_index=TOY.edge_index, pos=TOY.pos)
-    model = small_blend(positions=True).eval()
-    out = model(data.x, data.edge_index, data.pos)
-    assert torch.equal(out, model(TOY.x, TOY.edge_index, pos=TOY.pos))
+    return Data(x=TOY.x, edge_index=TOY.edge_index, pos=TOY.pos, **more)
+
+
+def test_forward_takes_a_pyg_data_object_or_its_tensors() -> None:
+    model, data = small_blend(positions=True).eval(), pyg_data()
+    expected = model(TOY.x, TOY.edge_index, pos=TOY.pos)
+    assert torch.equal(model(data), expected)
+    assert torch.equal(model(data.x, data.edge_index, pos=data.pos), expected)
+    assert torch.equal(small_blend().eval()(data), small_blend().eval()(TOY.x, TOY.edge_index))  # it takes no positions
+
+
+def test_forward_takes_the_weights_and_features_of_a_data_object() -> None:
+    m = TOY.edge_index.shape[1]
+    weight, features = torch.rand(m) + 0.1, torch.randn(m, 2)
+    model = small_blend().eval()
+    expected = model(TOY.x, TOY.edge_index, weight)
+    assert torch.equal(model(TOY.x, Edges.build(TOY.edge_index, num_nodes=N, weight=weight)), expected)
+    assert torch.equal(model(pyg_data(edge_weight=weight, edge_attr=features)), expected)
+    assert torch.equal(model(pyg_data(edge_attr=weight)), expected)
+    assert not torch.allclose(model(pyg_data(edge_attr=features)), expected)
+    with_features = BLEND(FEATURES, 8, CLASSES, edge_dim=2).eval()
+    expected = with_features(TOY.x, TOY.edge_index, weight, edge_attr=features)
+    assert torch.equal(with_features(pyg_data(edge_weight=weight, edge_attr=features)), expected)
+    assert not torch.allclose(expected, with_features(TOY.x, TOY.edge_index, weight, edge_attr=-features))
+    assert with_features.attention_spread(with_features.prepare(TOY.x, TOY.edge_index, edge_attr=features)) > 0
+    with pytest.raises(ValueError, match="takes 2 edge features: pass `edge_attr`"):
+        with_features(TOY.x, TOY.edge_index)
+    with pytest.raises(ValueError, match="takes no edge features"):
+        model(TOY.x, TOY.edge_index, edge_attr=features)
+
+
+def test_an_adj_t_is_taken_where_there_is_no_edge_index() -> None:
+    from torch_geometric.transforms import ToSparseTensor
+
+    with warnings.catch_warnings(action="ignore"):
+        data = ToSparseTensor(layout=torch.sparse_csr)(pyg_data())
+    model = small_blend().eval()
+    assert data.edge_index is None
+    assert torch.equal(model(data), model(TOY.x, TOY.edge_index))
+
+
+def test_positions_in_the_place_of_weights_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"`edge_weight` must have one value per edge, .*positions are passed as `pos="
+    ):
+        small_blend(positions=True)(TOY.x, TOY.edge_index, TOY.pos)
+    with pytest.raises(ValueError, match="pass `x` and `edge_index`, or one `Data` object of PyG; got Tensor alone"):
+        small_blend()(TOY.x)
 
 
 def sparsened(x: Tensor) -> Tensor:
@@ -60,7 +162,9 @@ def test_sparse_inputs_give_the_same_scores_as_dense_ones(form: str) -> None:
         "csr": lambda m: m.to_sparse_csr(),
         "SparseMatrix": SparseMatrix.of,
     }[form]
-    assert torch.allclose(model(convert(x), TOY.edge_index, convert(pos)), model(x, TOY.edge_index, pos), atol=1e-12)
+    assert torch.allclose(
+        model(convert(x), TOY.edge_index, pos=convert(pos)), model(x, TOY.edge_index, pos=pos), atol=1e-12
+    )
 
 
 def doubled(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,12 +175,12 @@ def doubled(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 def test_prepared_inputs_give_the_same_scores_as_forward() -> None:
     model = small_blend(positions=True).eval()
-    expected = model(TOY.x, TOY.edge_index, TOY.pos)
+    expected = model(TOY.x, TOY.edge_index, pos=TOY.pos)
     edges = Edges.build(TOY.edge_index, num_nodes=N)
-    inputs = model.prepare(TOY.x, edges, TOY.pos)
+    inputs = model.prepare(TOY.x, edges, pos=TOY.pos)
     assert inputs.edges is edges
     assert torch.equal(model.run(inputs).logits, expected)
-    assert torch.equal(model(TOY.x, edges, TOY.pos), expected)
+    assert torch.equal(model(TOY.x, edges, pos=TOY.pos), expected)
 
 
 @pytest.mark.parametrize("frozen", [True, False], ids=["linear", "nonlinear"])
@@ -86,9 +190,9 @@ def test_relabelling_the_nodes_commutes_with_the_model(frozen: bool, batch_norm:
     order = torch.randperm(N, generator=torch.Generator().manual_seed(3))
     renamed = order.argsort()[TOY.edge_index]  # old node order[k] is called k
     x, pos = TOY.x.double(), TOY.pos.double()
-    expected = model(x, TOY.edge_index, pos)[order]
-    assert torch.allclose(model(x[order], renamed, pos[order]), expected, atol=1e-10)
-    assert not torch.allclose(expected, model(x, TOY.edge_index, pos))
+    expected = model(x, TOY.edge_index, pos=pos)[order]
+    assert torch.allclose(model(x[order], renamed, pos=pos[order]), expected, atol=1e-10)
+    assert not torch.allclose(expected, model(x, TOY.edge_index, pos=pos))
 
 
 def test_scores_are_independent_of_the_order_of_edges() -> None:
@@ -100,10 +204,10 @@ def test_scores_are_independent_of_the_order_of_edges() -> None:
 def test_positions_are_first_in_the_state_and_affect_the_scores() -> None:
     with seeded(0):
         model = small_blend(positions=True, diffusivity=ExpKernel(Joint(4, 8), 8)).eval()
-    inputs = model.prepare(TOY.x, TOY.edge_index, TOY.pos)
+    inputs = model.prepare(TOY.x, TOY.edge_index, pos=TOY.pos)
     assert model.phi is not None
     assert torch.equal(model.encode(inputs), torch.cat((model.phi(TOY.pos), model.psi(TOY.x)), dim=1))
-    assert not torch.allclose(model(TOY.x, TOY.edge_index, TOY.pos), model(TOY.x, TOY.edge_index, -TOY.pos))
+    assert not torch.allclose(model(TOY.x, TOY.edge_index, pos=TOY.pos), model(TOY.x, TOY.edge_index, pos=-TOY.pos))
 
 
 def test_batch_norm_in_training_gives_zero_mean_and_unit_variance() -> None:
@@ -227,9 +331,9 @@ def test_bad_edges_are_refused(edge_index: Tensor, message: str) -> None:
 def test_bad_positions_are_refused(pos: Tensor | SparseMatrix | None, message: str) -> None:
     model: BLEND = small_blend(positions=True)
     with pytest.raises(ValueError, match=message):
-        model(TOY.x, TOY.edge_index, pos)
+        model(TOY.x, TOY.edge_index, pos=pos)
 
 
 def test_positions_without_a_position_encoder_are_refused() -> None:
     with pytest.raises(ValueError, match=r"takes no positions: leave `pos` out"):
-        small_blend()(TOY.x, TOY.edge_index, TOY.pos)
+        small_blend()(TOY.x, TOY.edge_index, pos=TOY.pos)

@@ -1,11 +1,17 @@
-"""Encoders with dense and sparse inputs, and the decoder on one state or many."""
+"""Encoders with dense and sparse inputs, the decoder on one state or many, and fresh parameters."""
+
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from beltrami.diffusivity import RandomWalk
+from beltrami.energy import Gauss, PolyakovAction
+from beltrami.flow import Attachment, ChebyshevFlow, Flow, LinearFlow, OnsagerFlow, PolyakovFlow, Rate, Source
 from beltrami.graph import SparseMatrix
-from beltrami.model import Decoder, Encoder
+from beltrami.model import Decoder, Dropout, Encoder
+from beltrami.model.coder import reset_parameters
 from beltrami.train import seeded
 
 
@@ -97,3 +103,33 @@ def test_decoder_maps_a_trajectory_state_by_state() -> None:
 def test_dropout_out_of_range_is_refused(kind: type[Encoder] | type[Decoder], dropout: float) -> None:
     with pytest.raises(ValueError, match=r"`dropout` must be at least 0 and below 1; got"):
         kind(4, 3, dropout=dropout)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        lambda: LinearFlow(RandomWalk(), rate=Rate(0.3), source=Source(0.2)),
+        lambda: PolyakovFlow(PolyakovAction(Gauss(1.0)), attachment=Attachment(0.4)),
+        lambda: OnsagerFlow(LinearFlow(RandomWalk()), 3),
+        lambda: ChebyshevFlow(LinearFlow(RandomWalk()), 3, terms=3),
+    ],
+    ids=["rate and source", "attachment", "mixing", "polynomial"],
+)
+def test_reset_parameters_gives_a_flow_its_start(flow: Callable[[], Flow]) -> None:
+    fresh, used = flow(), flow()
+    for parameter in used.parameters():
+        nn.init.constant_(parameter, 7.0)
+    reset_parameters(nn.ModuleList([used]))
+    for ours, expected in zip(used.parameters(), fresh.parameters(), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=0, atol=0)
+
+
+def test_reset_dropout_draws_its_masks_again() -> None:
+    dropout, x, masks = Dropout(0.5), torch.ones(50), []
+    for _ in range(2):
+        with seeded(3):
+            dropout.reset_parameters()
+        masks.append(torch.stack((dropout(x), dropout(x))))
+    assert torch.equal(*masks)
+    dropout.reset_parameters()
+    assert not torch.equal(dropout(x), masks[0][0])

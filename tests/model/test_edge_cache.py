@@ -18,7 +18,7 @@ TOY = two_cliques()
 def model() -> BLEND:
     torch.manual_seed(0)
     evolution = Evolution(LinearFlow(scaled_dot()), scheme=RK4_STEPS, time=1.0, stencil=TopK(3))
-    return BLEND(Encoder(FEATURES, 8), evolution, Decoder(8, CLASSES)).eval()
+    return BLEND.from_parts(Encoder(FEATURES, 8), evolution, Decoder(8, CLASSES)).eval()
 
 
 @pytest.fixture

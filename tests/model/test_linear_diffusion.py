@@ -92,4 +92,4 @@ def test_an_impossible_time_is_refused(time: float) -> None:
 
 def test_positions_are_refused() -> None:
     with pytest.raises(ValueError, match="takes no positions"):
-        made(1.0)(normal(6, 3), WEIGHTED, normal(6, 2))
+        made(1.0)(normal(6, 3), WEIGHTED, pos=normal(6, 2))

@@ -21,7 +21,7 @@ FRAME = Architecture(FEATURES, CLASSES, width=8, dropout=0.0, input_dropout=0.0)
 
 
 def prepared(model: Classifier) -> Inputs:
-    return model.prepare(TOY.x, TOY.edge_index, TOY.pos if model.positions else None)
+    return model.prepare(TOY.x, TOY.edge_index, pos=TOY.pos if model.positions else None)
 
 
 @torch.no_grad()

@@ -61,7 +61,9 @@ def blend(
     """A model in double precision with batch normalisation, whose running statistics are those of no batch."""
     with seeded(2):
         evolution = Evolution(flow, scheme=scheme, time=3.0, stencil=stencil or Keep(), remesh=remesh)
-        model = BLEND(Encoder(FEATURES, CHANNELS), evolution, Decoder(CHANNELS, CLASSES), batch_norm=True).double()
+        model = BLEND.from_parts(
+            Encoder(FEATURES, CHANNELS), evolution, Decoder(CHANNELS, CLASSES), batch_norm=True
+        ).double()
     assert model.norm is not None
     assert model.norm.running_mean is not None
     model.norm.running_mean.copy_(normal(CHANNELS, seed=8))
@@ -411,7 +413,7 @@ def test_sparse_inputs_have_the_shares_of_dense_ones() -> None:
     with seeded(0):
         model = gcn(Architecture(FEATURES, CLASSES, positions=3, width=8))
     found = [
-        explain(model, model.prepare(each, toy.edge_index, toy.pos), 2, time=0.0) for each in (x, x.to_sparse_coo())
+        explain(model, model.prepare(each, toy.edge_index, pos=toy.pos), 2, time=0.0) for each in (x, x.to_sparse_coo())
     ]
     torch.testing.assert_close(found[0].node_shares, found[1].node_shares)
 

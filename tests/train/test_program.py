@@ -59,7 +59,7 @@ def both_ways(
     """Return (fit, weights) of each run: alone, and in a stack, of which the callbacks hear."""
     alone, together = [], models(runs, positions=positions, **options)
     pos = TOY.pos.double() if positions else None
-    inputs = together[0].prepare(NOISY, TOY.edge_index, pos)
+    inputs = together[0].prepare(NOISY, TOY.edge_index, pos=pos)
     for model, split in zip(models(runs, positions=positions, **options), splits(runs), strict=True):
         alone.append((fit(model, inputs, TOY.y, split, training), weights(model)))
     found = fit_many(together, inputs, TOY.y, splits(runs), training, callbacks=callbacks)

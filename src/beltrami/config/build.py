@@ -11,13 +11,15 @@ import torch
 from torch.optim import SGD, Adam, Adamax, AdamW, Optimizer, RMSprop
 
 from beltrami import position
-from beltrami.arguments import checked
+from beltrami.arguments import Count, Natural, checked
 from beltrami.config import spec_model
 from beltrami.config.build_evolution import build_evolution, build_prior, build_scheme, build_stencil, terminal_time
 from beltrami.config.limits import check_heads, check_steps, check_weights, widths_of
 from beltrami.config.parser import parse
+from beltrami.config.recipe.recipes import BLEND_RECIPES, load_recipe
 from beltrami.config.spec import RunConfig, TrainSpec
 from beltrami.config.spec_graph import PositionSpec, kinds_of
+from beltrami.errors import UnknownName
 from beltrami.joint import Joint
 from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, baseline, zoo
 from beltrami.model.baseline import Architecture
@@ -93,7 +95,7 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
     spec: Any = config.model
     joint = Joint(spec.pos if positions else 0, spec.feat)
     evolution = build_evolution(config, joint) if spec.kind == "blend" else build_network(config, joint)
-    return BLEND(
+    return BLEND.from_parts(
         Encoder(features, joint.feat, dropout=spec.input_dropout, hidden=spec.hidden),
         evolution,
         Decoder(joint.channels, num_classes, dropout=spec.dropout),
@@ -101,6 +103,24 @@ def build_model(config: RunConfig, *, features: int, positions: int, num_classes
         batch_norm=spec.batch_norm,
         node_dropout=spec.node_dropout,
     )
+
+
+@checked
+def build_recipe(
+    dataset: str,
+    in_channels: Count,
+    out_channels: Count,
+    *,
+    pos_channels: Natural = 0,
+    recipe: str = "blend",
+    protocol: str | None = None,
+) -> BLEND:
+    """Return the network of a recipe, one of ``BLEND_RECIPES``, for inputs and outputs of these widths. It is available
+    as :meth:`BLEND.from_recipe`."""
+    if recipe not in BLEND_RECIPES:
+        raise UnknownName("recipe of BLEND", recipe, BLEND_RECIPES)
+    config = load_recipe(recipe, dataset, protocol=protocol)
+    return build_model(config, features=in_channels, positions=pos_channels, num_classes=out_channels)
 
 
 def count_parameters(config: RunConfig, *, features: int, positions: int, num_classes: int) -> float:

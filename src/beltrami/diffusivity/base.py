@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from beltrami.arguments import Finite, checked
+from beltrami.arguments import Count, Finite, checked
 from beltrami.graph import Edges, Normaliser, PairScore, Rows
 from beltrami.graph.ops.dispatch import has_kernel
 from beltrami.graph.ops.edge_weights import fused_weights
@@ -25,7 +26,7 @@ def constant(value: Finite = 1e-5) -> Start:
 
     Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.
     """
-    return lambda weight: nn.init.constant_(weight, value)
+    return partial(nn.init.constant_, val=value)  # unlike a lambda, it can be pickled with the model
 
 
 class PrintedModule(nn.Module):
@@ -121,17 +122,43 @@ class RandomWalk(Diffusivity):
         return z.new_zeros(edges.num_edges, 1)
 
 
+@checked
+class WithEdgeFeatures(Diffusivity):
+    r"""A diffusivity with a learned linear term of the features :math:`e_{ij}` of each edge in its score.
+
+    .. math:: s_{ij\eta} = s_\eta(z_i, z_j) + \langle w_\eta, e_{ij} \rangle
+
+    The features are those of the edges (``Edges.features``), (m, edge_dim); ``heads`` are those of ``diffusivity``, or
+    any number where it has one head. Computed by plain operations: the fused kernels have no such term.
+    """
+
+    def __init__(self, diffusivity: Diffusivity, edge_dim: Count, *, heads: Count = 1) -> None:
+        super().__init__(diffusivity.normalise)
+        self.diffusivity, self.edge_dim, self.heads = diffusivity, edge_dim, heads
+        self.term = nn.Linear(edge_dim, heads, bias=False)
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        if edges.features is None or edges.features.shape[1] != self.edge_dim:
+            found = "none" if edges.features is None else f"{edges.features.shape[1]} columns"
+            raise ValueError(f"the attention needs edge features of {self.edge_dim} columns, `edge_attr`; got {found}.")
+        term: Tensor = self.term(edges.features.to(self.term.weight.dtype))
+        return self.diffusivity.score(z, edges) + term
+
+
 class Projection(PrintedModule):
     r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders, each (n, heads, width // heads)."""
 
     def __init__(self, channels: int, width: int, *, heads: int, start: Start, least_width: int = 1) -> None:
         super().__init__()
         check_heads(width, heads, least=least_width)
-        self.heads = heads
+        self.heads, self._start = heads, start
         self.key = nn.Linear(channels, width, bias=False)
         self.query = nn.Linear(channels, width, bias=False)
-        start(self.key.weight)
-        start(self.query.weight)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self._start(self.key.weight)
+        self._start(self.query.weight)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         return self.key(z).unflatten(-1, (self.heads, -1)), self.query(z).unflatten(-1, (self.heads, -1))

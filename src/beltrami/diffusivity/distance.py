@@ -36,6 +36,10 @@ class ExpKernel(Paired):
         self.log_sigma = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})
         self.log_length = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})
 
+    def reset_parameters(self) -> None:
+        for logarithm in (*self.log_sigma.values(), *self.log_length.values()):
+            nn.init.zeros_(logarithm)
+
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         exponent = z.new_zeros(())
         for name, (key, query) in self._projected(z).items():
@@ -84,9 +88,16 @@ class Gaussian(Paired):
             raise ValueError(f"Gaussian needs a positive, finite `length`; got {length}.")
         self.joint, self.heads, self.length = joint, heads, length
         self.metric = Euclidean() if metric is None else metric
-        lengths = torch.tensor(float(length)).log() + torch.arange(heads) * torch.log(torch.tensor(2.0))
-        self.log_length_u = nn.Parameter(lengths.clone()) if joint.pos else None
-        self.log_length_x = nn.Parameter(lengths.clone()) if joint.feat else None
+        self.log_length_u = nn.Parameter(torch.empty(heads)) if joint.pos else None
+        self.log_length_x = nn.Parameter(torch.empty(heads)) if joint.feat else None
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        start = torch.tensor(float(self.length)).log() + torch.arange(self.heads) * torch.log(torch.tensor(2.0))
+        for lengths in (self.log_length_u, self.log_length_x):
+            if lengths is not None:
+                lengths.copy_(start)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         u, x = self.joint.split(z)
@@ -129,6 +140,10 @@ class Mixture(Diffusivity):
         self.joint, self.kernels = joint, kernels
         self.mu = nn.Parameter(nn.init.xavier_uniform_(torch.empty(kernels, joint.pos)))
         self.log_sigma = nn.Parameter(torch.zeros(kernels, joint.pos))
+
+    def reset_parameters(self) -> None:
+        nn.init.xavier_uniform_(self.mu)
+        nn.init.zeros_(self.log_sigma)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         u = z[:, None, self.joint.u]  # (n, 1, d')

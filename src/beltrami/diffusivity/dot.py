@@ -115,8 +115,12 @@ class ScalarCosine(Paired):
 
     def __init__(self, *, heads: Count = 1, sharpness: Finite = 1.0, normalise: Normaliser | None = None) -> None:
         super().__init__(normalise)
-        self.heads = heads
-        self.sharpness = nn.Parameter(float(sharpness) * 2.0 ** torch.arange(heads))
+        self.heads, self._first = heads, float(sharpness)
+        self.sharpness = nn.Parameter(self._first * 2.0 ** torch.arange(heads))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.sharpness.copy_(self._first * 2.0 ** torch.arange(self.heads))
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         unit = F.normalize(z, dim=-1)[:, None]
@@ -149,11 +153,14 @@ class Additive(Paired):
     ) -> None:
         super().__init__(normalise)
         check_heads(width, heads)
-        self.heads, self.slope = heads, slope
+        self.heads, self.slope, self._start = heads, slope, start
         self.project = nn.Linear(channels, width, bias=False)
         self.receiver, self.sender = (nn.Parameter(torch.empty(heads, width // heads)) for _ in range(2))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         for weight in (self.project.weight, self.receiver, self.sender):
-            start(weight)
+            self._start(weight)
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
         received, sent = self._terms(z)

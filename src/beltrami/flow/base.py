@@ -61,6 +61,10 @@ class Rate(PrintedModule):
         self.start = start
         self.logit = nn.Parameter(torch.logit(torch.tensor(start)))
 
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.logit.copy_(torch.logit(torch.tensor(self.start)))
+
     def forward(self) -> Tensor:
         return torch.sigmoid(self.logit)
 
@@ -73,6 +77,9 @@ class Source(PrintedModule):
         super().__init__()
         self.start = start
         self.beta = nn.Parameter(torch.tensor(float(start)))
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.beta, self.start)
 
     def forward(self, z0: Tensor) -> Tensor:
         return self.beta * z0
@@ -91,7 +98,11 @@ class Attachment(PrintedModule):
         if not 0 < start < float("inf"):
             raise ValueError(f"Attachment needs a positive, finite `start`; got {start}. For no attachment, omit it.")
         self.start = start
-        self.theta = nn.Parameter(torch.tensor(start + math.log(-math.expm1(-start))))
+        self.theta = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.theta, self.start + math.log(-math.expm1(-self.start)))
 
     def forward(self) -> Tensor:
         return F.softplus(self.theta)

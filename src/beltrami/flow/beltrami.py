@@ -65,7 +65,8 @@ class BeltramiField(BoundField):
         self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
         self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
         self.isolated = flow.diffusivity.normalise.isolated(edges)
-        self.tensors = (*self.diffusivity.parameters(), *present(self.alpha, self.source))
+        learned = [values for values in present(edges.weight, edges.features) if values.requires_grad]
+        self.tensors = (*self.diffusivity.parameters(), *present(self.alpha, self.source), *learned)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         pair = self.diffusivity.pair(z) if isinstance(self.diffusivity, Paired) else None

@@ -30,6 +30,9 @@ class _MixingFlow(WrappedFlow):
         super().__init__(flow)
         self.channels, self.weight = channels, nn.Parameter(torch.eye(channels))
 
+    def reset_parameters(self) -> None:
+        nn.init.eye_(self.weight)
+
 
 class OnsagerFlow(_MixingFlow):
     r"""Onsager diffusion, where a matrix acts across the channels.
@@ -76,9 +79,13 @@ class ChebyshevFlow(WrappedFlow):
         if terms < 2:
             raise ValueError(f"ChebyshevFlow needs `terms` at least 2, the second being the first hop; got {terms}.")
         self.channels, self.terms = channels, terms
-        weight = torch.zeros(terms, channels, channels)
-        weight[1] = -torch.eye(channels)
-        self.weight = nn.Parameter(weight)
+        self.weight = nn.Parameter(torch.empty(terms, channels, channels))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.weight.zero_()
+        self.weight[1] = -torch.eye(self.channels)
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> FunctionField:
         f, weights = self.flow.bind(z, edges, start=start), self.weight

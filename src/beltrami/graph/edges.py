@@ -70,7 +70,8 @@ class Edges:
     """Directed edges j -> i of a graph, sorted by receiver i, and by sender j within each. Build with :meth:`build`.
 
     ``weight`` is a positive measure on the edges: an edge of weight 2 counts as two edges where weights are
-    normalised. It carries a user's edge weights and the weight of self-loops; None is one everywhere.
+    normalised. It carries a user's edge weights and the weight of self-loops; None is one everywhere. ``features`` are
+    read by :class:`~beltrami.diffusivity.WithEdgeFeatures`; graphs made from this one do not have them.
     """
 
     j: Tensor  # (m,)
@@ -80,6 +81,7 @@ class Edges:
     permutation: Tensor  # (m,), each edge's place in the original input
     rows: Compressed
     columns: Compressed
+    features: Tensor | None = None  # (m, d)
 
     @staticmethod
     @checked
@@ -168,7 +170,9 @@ class Edges:
             return self
         j, i, permutation = (x.to(device) for x in (self.j, self.i, self.permutation))
         weight = None if self.weight is None else self.weight.to(device)
-        return Edges(j, i, self.num_nodes, weight, permutation, self.rows.to(device), self.columns.to(device))
+        features = None if self.features is None else self.features.to(device)
+        patterns = self.rows.to(device), self.columns.to(device)
+        return Edges(j, i, self.num_nodes, weight, permutation, *patterns, features)
 
     def restore(self, values: Tensor) -> Tensor:
         """Return edge values (m, ...) in the order of the original ``edge_index``."""

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from beltrami.arguments import checked
-from beltrami.graph.edges import Edges
+from beltrami.graph.edges import Compressed, Edges
 from beltrami.graph.ops.products import collect, largest, spread
 
 Link = Callable[[Tensor], Tensor]
-_ISOLATED: WeakKeyDictionary[Edges, dict[type, Tensor | None]] = WeakKeyDictionary()
+_ISOLATED: WeakKeyDictionary[Compressed, dict[type, Tensor | None]] = WeakKeyDictionary()
 
 
 def softmax_link(score: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class Normaliser(ABC):
 
     def isolated(self, edges: Edges) -> Tensor | None:
         """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each graph."""
-        known = _ISOLATED.setdefault(edges, {})
+        known = _ISOLATED.setdefault(edges.rows, {})  # the same pattern may have other weights
         if type(self) not in known:
             connected = self.connected(edges)
             known[type(self)] = None if bool(connected.all()) else ~connected

@@ -3,9 +3,10 @@
 from beltrami.model.blend import BLEND
 from beltrami.model.classifier import Classifier, Fitted, Inputs, OtherGraphWarning, Output
 from beltrami.model.coder import Decoder, Dropout, Encoder
+from beltrami.model.conv import BeltramiConv
 from beltrami.model.evolution import Evolution, Trajectory
 
 __all__ = [
-    "BLEND", "Classifier", "Inputs", "Output", "Fitted", "OtherGraphWarning",
+    "BLEND", "BeltramiConv", "Classifier", "Inputs", "Output", "Fitted", "OtherGraphWarning",
     "Encoder", "Decoder", "Dropout", "Evolution", "Trajectory",
 ]  # fmt: skip

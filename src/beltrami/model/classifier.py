@@ -1,11 +1,12 @@
 """The interface that training needs of a model, BLEND or a baseline."""
 
 import json
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,15 @@ from torch import Tensor, nn
 from beltrami.arguments import checked
 from beltrami.errors import check_matrix
 from beltrami.flow import Cost
-from beltrami.graph import Edges, SparseMatrix
-from beltrami.graph.edges import warn_if_directed
+from beltrami.graph import Edges, SparseMatrix, as_edges
+from beltrami.graph.edge_values import unpack_graph
 from beltrami.model.coder import Matrix
 from beltrami.model.last_inputs import LastInputs
-from beltrami.model.recorder import MAX_EDGES, Recorder
+from beltrami.model.recorder import Recorder, is_capturable
 from beltrami.scheme import Stats
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @checked
@@ -33,8 +37,8 @@ class Inputs:
 
     @property
     def needs_grad(self) -> bool:
-        """Whether a gradient by an input is wanted."""
-        tensors = (x.values if isinstance(x, SparseMatrix) else x for x in (self.x, self.pos, self.edges.weight))
+        """Whether a gradient by features or positions is wanted."""
+        tensors = (x.values if isinstance(x, SparseMatrix) else x for x in (self.x, self.pos))
         return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
     @property
@@ -72,9 +76,11 @@ class Output:
 class Classifier(nn.Module, ABC):
     """A model that maps the features of all nodes, a graph and positions to class scores of every node.
 
-    ``x`` (n, features), ``edge_index`` (2, m), ``pos`` (n, positions) -> (n, classes). ``positions`` is 0 for a model
-    without them; ``time`` is the terminal time T, 0 for a model without time. ``x`` and ``pos`` may be sparse. In a
-    loop, build ``Edges`` and ``SparseMatrix`` once and pass them instead.
+    ``x`` (n, features), ``edge_index`` (2, m), ``edge_weight`` (m,), ``pos`` (n, positions), ``edge_attr`` (m,
+    edge_dim) -> (n, classes). ``positions`` and ``edge_dim`` are 0 for a model without them; ``time`` is the terminal
+    time T, 0 for a model without time. ``x`` and ``pos`` may be sparse, and ``edge_index`` in any form of
+    :func:`~beltrami.graph.as_edges`. A PyG ``Data`` object may stand for all of them (:func:`unpack`). In a loop, build
+    ``Edges`` and ``SparseMatrix`` once and pass them instead.
 
     In evaluation mode a fitted model stops at the time that its training chose, which is part of its ``state_dict``; in
     training mode, and before it is fitted, it stops at T. It warns on another graph than that of its training.
@@ -89,6 +95,7 @@ class Classifier(nn.Module, ABC):
     positions: int
     num_classes: int
     time: float
+    edge_dim: int = 0
     fitted: Fitted | None = None
     capture: bool | None = None
 
@@ -96,23 +103,28 @@ class Classifier(nn.Module, ABC):
         super().__init__()
         self._last_inputs, self._recorder = LastInputs[Inputs](), Recorder()
 
-    def forward(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Tensor:
-        inputs = self._last_inputs(self.prepare, self, x, edge_index, pos)
-        at_end = self.training or self.fitted is None
-        if not at_end and self.fitted is not None and inputs.graph != self.fitted.graph:
+    def forward(
+        self,
+        x: "Matrix | Data",
+        edge_index: Tensor | Edges | None = None,
+        edge_weight: Tensor | None = None,
+        pos: Matrix | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        given: tuple[Any, ...] = (x, edge_index, edge_weight, pos, edge_attr)
+        if edge_index is None:
+            given = unpack(x, positions=self.positions, edge_dim=self.edge_dim)
+        inputs = self._last_inputs(self.prepare, self, *given)
+        if not self.training and self.fitted is not None and inputs.graph != self.fitted.graph:
             warnings.warn(
                 "this model was fitted on another graph, of other nodes, edges, directions or weights: its scores on "
                 "this one have not been validated.",
                 OtherGraphWarning,
                 stacklevel=3,
             )
-        if not self._is_capturable(inputs):
+        if self.capture is False or self.synchronises or not is_capturable(inputs.edges) or inputs.needs_grad:
             return self._scores(inputs)
         return self._recorder(self, lambda: self._scores(inputs), graph=inputs, force=self.capture is True)
-
-    def _is_capturable(self, inputs: Inputs) -> bool:
-        small_on_gpu = inputs.edges.j.is_cuda and inputs.edges.num_edges <= MAX_EDGES
-        return small_on_gpu and self.capture is not False and not inputs.needs_grad and not self.synchronises
 
     def _scores(self, inputs: Inputs) -> Tensor:
         if self.training or self.fitted is None:
@@ -153,17 +165,21 @@ class Classifier(nn.Module, ABC):
         return False
 
     @checked
-    def prepare(self, x: Matrix, edge_index: Tensor | Edges, pos: Matrix | None = None) -> Inputs:
+    def prepare(
+        self,
+        x: Matrix,
+        edge_index: Tensor | Edges,
+        edge_weight: Tensor | None = None,
+        pos: Matrix | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Inputs:
         """Check and convert the inputs, features and positions to the model's type; do it once before a loop over
         :meth:`run`. A :class:`DirectedGraphWarning` tells of edges in one direction only, once for each tensor."""
         like = next((weight for weight in self.parameters() if weight.is_floating_point()), None)
         x = _checked_matrix(x, "x", like, columns=self.features)
         n = x.shape[0]
-        if isinstance(edge_index, Edges):
-            edges = edge_index
-        else:
-            edges = Edges.cached(edge_index, num_nodes=n)
-            warn_if_directed(edge_index, edges)
+        check_edge_attr(self.edge_dim, edge_attr)
+        edges = as_edges(edge_index, num_nodes=n, weight=edge_weight, features=edge_attr, warns=True)
         if edges.num_nodes != n:
             raise ValueError(f"`x` has {n} rows where the graph has {edges.num_nodes} nodes.")
         if pos is None and self.positions:
@@ -189,6 +205,27 @@ class Classifier(nn.Module, ABC):
     def attention_spread(self, inputs: Inputs) -> float:
         """Return the standard deviation of the learned edge weights relative to uniform ones; 0 if none are learned."""
         return 0.0
+
+
+def unpack(
+    data: Any, *, positions: int, edge_dim: int
+) -> tuple[Matrix, Tensor, Tensor | None, Matrix | None, Tensor | None]:
+    """Return x, edge_index, edge_weight, pos and edge_attr of a PyG ``Data`` or ``Batch`` object; those of its edges by
+    ``unpack_graph``, positions and edge features only for a model that takes them."""
+    if not ("torch_geometric.data" in sys.modules and isinstance(data, sys.modules["torch_geometric.data"].Data)):
+        raise ValueError(f"pass `x` and `edge_index`, or one `Data` object of PyG; got {type(data).__name__} alone.")
+    graph, weight, features = unpack_graph(data)
+    return data.x, graph, weight, data.pos if positions else None, features if edge_dim else None
+
+
+def check_edge_attr(edge_dim: int, edge_attr: Tensor | None) -> None:
+    """Refuse edge features that a module does not take, the lack of those that it takes, and other widths."""
+    if edge_attr is not None and not edge_dim:
+        raise ValueError("this module takes no edge features: leave `edge_attr` out, or build it with `edge_dim=`.")
+    if edge_dim and edge_attr is None:
+        raise ValueError(f"this module takes {edge_dim} edge features: pass `edge_attr`, (edges, {edge_dim}).")
+    if edge_attr is not None and (edge_attr.dim() != 2 or edge_attr.shape[1] != edge_dim):
+        raise ValueError(f"`edge_attr` must have shape (edges, {edge_dim}); got {tuple(edge_attr.shape)}.")
 
 
 def _checked_matrix(x: Matrix, name: str, like: Tensor | None, *, columns: int, rows: int | None = None) -> Matrix:

@@ -80,9 +80,14 @@ class Dropout(nn.Module):
         if not 0 <= p < 1:
             raise ValueError(f"`dropout` must be at least 0 and below 1; got {p}.")
         self.p, self.rows = p, rows
-        self.register_buffer("seed", torch.randint(-(2**31), 2**31, (), dtype=torch.int32), persistent=False)
+        self.register_buffer("seed", _new_seed(), persistent=False)
         self.register_buffer("calls", torch.zeros((), dtype=torch.int32), persistent=False)
         self._indices: tuple[tuple[int, ...], Tensor] | None = None
+
+    def reset_parameters(self) -> None:
+        """Draw a new seed, with which the masks begin again."""
+        self.seed.copy_(_new_seed())
+        self.calls.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
@@ -106,6 +111,20 @@ class Dropout(nn.Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}" + (", rows=True" if self.rows else "")
+
+
+def reset_parameters(module: nn.Module) -> None:
+    """Draw the parameters of all parts of a module again, by their ``reset_parameters``; inner parts first, because a
+    part may initialise those inside it."""
+    for part in module.children():
+        reset_parameters(part)
+        reset = getattr(part, "reset_parameters", None)
+        if reset is not None:
+            reset()
+
+
+def _new_seed() -> Tensor:
+    return torch.randint(-(2**31), 2**31, (), dtype=torch.int32)
 
 
 def hash32(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from beltrami.arguments import checked
 from beltrami.errors import check_state
 from beltrami.flow import Cost, Costed, Flow
-from beltrami.graph import Edges
+from beltrami.graph import Edges, follow_features
 from beltrami.scheme import Stats, TimeStepping, solve
 from beltrami.stencil import Keep, Stencil
 
@@ -66,6 +66,18 @@ class Evolution(nn.Module):
         self.stencil = Keep() if stencil is None else stencil
         self.costs = tuple(costs)
 
+    @property
+    def synchronises(self) -> bool:
+        """Whether a solve in training synchronises with the device; if not, it can be captured in a CUDA graph."""
+        changes = self.stencil.synchronises or self.remesh is not None
+        return self.scheme.synchronises or changes or bool(self.costs)
+
+    @property
+    def summary(self) -> str:
+        """The flow, stencil, scheme and time in one line."""
+        flow = f"flow={type(self.flow).__name__}({type(self.flow.diffusivity).__name__})"
+        return ", ".join([flow, *self.extra_repr().splitlines()])
+
     def extra_repr(self) -> str:
         times = f"time={self.time!r}" + ("" if self.remesh is None else f", remesh={self.remesh!r}")
         costs = [f"costs={self.costs!r}"] if self.costs else []
@@ -84,11 +96,15 @@ class Evolution(nn.Module):
         """Return the states at ``ts``, which increase from the starting time."""
         return self._run(z, edges, tuple(ts), ())
 
+    def mesh(self, z: Tensor, edges: Edges) -> Edges:
+        """Return the graph of the stencil; edges that it keeps keep their features, others have features zero."""
+        return follow_features(self.stencil(z, edges), edges)
+
     def _run(self, z: Tensor, edges: Edges, ts: tuple[float, ...], costs: Sequence[Cost]) -> Trajectory:
         start, scheme, cost = z, self.scheme, z.new_zeros(())
         ys, meshes, solves = [z[None]], [], []
         for t0, t1 in self._intervals(ts):
-            mesh = self.stencil(z, edges)
+            mesh = self.mesh(z, edges)
             f, times = self.flow.bind(z, mesh, start=start), (t0, *(t for t in ts if t0 < t < t1), t1)
             if costs:
                 costed = Costed(f, costs, z)

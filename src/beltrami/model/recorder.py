@@ -12,11 +12,18 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.func import debug_unwrap
 
+from beltrami.graph import Edges
 from beltrami.model.captured_graph import CapturedGraph
 
 Work = Callable[..., Tensor]
 FIRST_CALLS = 2  # equal calls of a module that are computed without a graph; the next one is captured
 MAX_EDGES = 2**21  # of a graph that is worth a capture: launches take less time than the work on a larger one
+
+
+def is_capturable(edges: Edges) -> bool:
+    """Whether work on a graph is worth a CUDA graph and can be captured: on a GPU, small, with constant values."""
+    constant = not any(x is not None and x.requires_grad for x in (edges.weight, edges.features))
+    return edges.j.is_cuda and edges.num_edges <= MAX_EDGES and constant
 
 
 class _Call:

@@ -74,7 +74,7 @@ def test_positions_are_concatenated_to_the_features(name: str) -> None:
     model = made(name, replace(ARCHITECTURE, features=4, positions=2)).eval()
     other = made(name).eval()
     x, edges = normal(6, 6), crooked()
-    torch.testing.assert_close(model(x[:, :4], edges, x[:, 4:]), other(x, edges))
+    torch.testing.assert_close(model(x[:, :4], edges, pos=x[:, 4:]), other(x, edges))
 
 
 @pytest.mark.parametrize("sparse", [(True, True), (True, False), (False, True)])
@@ -173,7 +173,7 @@ def test_stencils_that_depend_on_the_state_are_refused() -> None:
 def test_bad_inputs_are_refused() -> None:
     model, x, edges = made("gcn"), normal(6, 6), crooked()
     with pytest.raises(ValueError, match=r"takes no positions: leave `pos` out"):
-        model(x, edges, normal(6, 2))
+        model(x, edges, pos=normal(6, 2))
     with pytest.raises(ValueError, match=r"takes 2 positions: pass `pos`"):
         made("gcn", replace(ARCHITECTURE, features=4, positions=2))(x[:, :4], edges)
     with pytest.raises(ValueError, match=r"`x` has 5 rows where the graph has 6 nodes"):

@@ -55,7 +55,7 @@ def _train_many(configs: Sequence[RunConfig], device: str, on_epoch: OnEpoch) ->
 
 def _follow(config: RunConfig, problem: Problem, on_epoch: OnEpoch) -> Outcome:
     result, model = _trained(config, problem, on_epoch)
-    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     y, val = problem.dataset.y, problem.split.val
     times = build_training(config.train).time_grid.times(model.time)
     along = [[t, 100 * accuracy(predict(model, inputs, time=t)[val], y[val])] for t in times]
@@ -65,7 +65,7 @@ def _follow(config: RunConfig, problem: Problem, on_epoch: OnEpoch) -> Outcome:
 def _time(config: RunConfig, problem: Problem, on_epoch: OnEpoch) -> Outcome:
     run_config(replace(config, train=replace(config.train, epochs=WARM_UP)), problem=problem)
     result, model = _trained(config, problem, on_epoch)
-    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     timer = Timer(str(problem.dataset.y.device), seconds=0.0, rounds=REPEATS)
     taken = timer.compare({"inference": lambda: predict(model, inputs, time=model.time)})
     return Outcome(asdict(result), {"inference_seconds": taken["inference"]})

@@ -68,7 +68,7 @@ def without_test_labels(y: Tensor, split: Split) -> Tensor:
 def _start(config: RunConfig, problem: Problem) -> Fitting:
     with seeded(config.seed):
         model = problem.model(config)
-    inputs = model.prepare(problem.x, problem.edges, problem.pos)
+    inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     y = without_test_labels(problem.dataset.y, problem.split)
     return start_fit(model, inputs, y, problem.split, build_training(config.train))
 

@@ -1,0 +1,55 @@
+"""The scripts under examples/ run, learn, and stay short."""
+
+import json
+import runpy
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beltrami.data import available
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+def run(name: str, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run the ``main`` of a script with these arguments, and return its result."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]()
+
+
+@pytest.mark.slow
+def test_graphs_are_classified(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("graph_classification", "--graphs", "80", "--epochs", "15", monkeypatch=monkeypatch) > 0.75
+
+
+@pytest.mark.slow
+def test_edge_features_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    without, with_features = run("edge_features", "--nodes", "300", "--epochs", "40", monkeypatch=monkeypatch)
+    assert with_features > without + 0.1
+
+
+@pytest.mark.slow
+def test_positions_and_rewiring_find_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("transforms", "--nodes", "60", "--epochs", "30", monkeypatch=monkeypatch) > 0.8
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_cora_is_learned(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    if not available("cora").is_local:
+        pytest.skip("Cora is not here")
+    monkeypatch.setattr(sys, "argv", ["pyg_cora", "--epochs", "8"])
+    runpy.run_path(str(EXAMPLES / "pyg_cora.py"), run_name="__main__")
+    assert float(capsys.readouterr().out.split()[-1]) > 0.35
+
+
+def test_the_layer_is_above_gat_on_cora() -> None:
+    rows = [json.loads(line) for line in (ROOT / "results" / "pyg_example.jsonl").read_text().splitlines()]
+    found = {name: {row["seed"]: row["test"] for row in rows if row["network"] == name} for name in ("beltrami", "gat")}
+    assert found["beltrami"].keys() == found["gat"].keys()
+    assert len(found["gat"]) >= 10
+    assert statistics.mean(found["beltrami"].values()) > statistics.mean(found["gat"].values())
