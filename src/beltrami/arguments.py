@@ -6,6 +6,7 @@ import inspect
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -80,6 +81,8 @@ def checked(what: C) -> C:
 def _checked_function(function: C) -> C:
     @wraps(function)
     def with_checks(*args: Any, **kwargs: Any) -> Any:
+        if "torch" in sys.modules and sys.modules["torch"].compiler.is_compiling():
+            return function(*args, **kwargs)  # torch.compile cannot trace the checks
         positional, named, rest = _hints(function)
         owner, first = _owner(function, args) if positional[:1] == (("self", Any),) else (function.__name__, 0)
         taken = list(args)
