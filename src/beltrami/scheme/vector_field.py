@@ -1,7 +1,8 @@
 """Vector fields with structure that a scheme can use: linear fields, and fields along which an energy decreases."""
 
 from abc import ABC, abstractmethod
-from typing import Protocol
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
 
 from torch import Tensor
 
@@ -38,6 +39,20 @@ class LinearVectorField(ABC):
     a: Tensor  # the entries of B, which receive gradients
     alpha: Tensor | None  # a scalar of at least zero, or None for one; batches and CUDA graphs assume at most one
     norm: float  # p
+    kinds: "ClassVar[dict[str, type[LinearVectorField]]]" = {}  # all classes by their names
+
+    def __init_subclass__(cls) -> None:
+        LinearVectorField.kinds[cls.__name__] = cls
+
+    @property
+    def parts(self) -> list[Tensor]:
+        """The tensors that determine the pattern; compiled networks pass these instead of the field."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be compiled: it has no `parts`.")
+
+    @classmethod
+    def of_parts(cls, a: Tensor, parts: Sequence[Tensor], norm: float) -> "LinearVectorField":
+        """Return a field with these entries, ``parts`` and ``norm``, with a rate of one and without a source."""
+        raise NotImplementedError(f"{cls.__name__} cannot be compiled: it has no `of_parts`.")
 
     @property
     def structurally_symmetric(self) -> bool:
