@@ -189,7 +189,7 @@ _WARNED = WeakTensorKeyDictionary()  # the tensors that were checked for edges w
 
 def warn_if_directed(edge_index: Tensor, edges: Edges) -> None:
     """Warn, once for each tensor, if some of a user's edges lack their reverse; ``edges`` are those of the tensor."""
-    if edges.structurally_symmetric or edge_index in _WARNED:
+    if is_compiling() or edges.structurally_symmetric or edge_index in _WARNED:
         return
     _WARNED[edge_index] = True
     key, reverse = edges.i * edges.num_nodes + edges.j, edges.j * edges.num_nodes + edges.i

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
 from beltrami.errors import check_matrix
@@ -82,7 +83,7 @@ class Classifier(nn.Module, ABC):
         inputs = self.prepare(x, edge_index, pos)
         if self.training or self.fitted is None:
             return self.run(inputs).logits
-        if inputs.graph != self.fitted.graph:
+        if not is_compiling() and inputs.graph != self.fitted.graph:
             warnings.warn(
                 "this model was fitted on another graph, of other nodes, edges, directions or weights: its scores on "
                 "this one have not been validated.",
@@ -175,7 +176,7 @@ def _checked_matrix(x: Matrix, name: str, like: Tensor | None, *, columns: int, 
         expected = (x.shape[0] if rows is None else rows, columns)
         if x.shape != expected:
             raise ValueError(f"`{name}` has shape {x.shape} where {expected} is expected.")
-        if not bool(torch.isfinite(x.values).all()):
+        if not (is_compiling() or bool(torch.isfinite(x.values).all())):
             raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
         return x
     check_matrix(x, name=name, rows=rows, columns=columns)

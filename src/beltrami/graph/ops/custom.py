@@ -6,6 +6,7 @@ are those of the eager operations, which compute the same products; only traced 
 operator costs more host time than an autograd function.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,37 +24,51 @@ _GRAPHS = WeakTensorKeyDictionary()  # index -> its version and its Edges
 
 def csr_of(pattern: Pattern) -> tuple[Tensor, Tensor, int]:
     """Return the tensors and the number of columns by which the operators know a pattern."""
-    return pattern.rows.ptr, pattern.rows.index, len(pattern.columns.ptr) - 1
+    return pattern.rows.ptr, pattern.rows.index, pattern.columns.ptr.shape[0] - 1
 
 
-def graph_of(ptr: Tensor, index: Tensor, columns: int) -> Edges:
+def graph_of(ptr: Tensor, index: Tensor, columns: int, weight: Tensor | None = None) -> Edges:
     """Return the entries of a pattern as ``Edges``, the same for the same tensors; a matrix need not be square."""
-    if index.is_inference():
-        return _decompressed(ptr, index, columns)
-    version, graph = _GRAPHS.get(index, (-1, None))
-    if version != index._version:
-        graph = _decompressed(ptr, index, columns)
-        _GRAPHS[index] = (index._version, graph)
-    found: Edges = graph
+    version, graph = (-1, None) if index.is_inference() else _GRAPHS.get(index, (-1, None))
+    if graph is None or version != index._version:
+        # Of other tensors with the same values: an entry that holds its own key would never be freed.
+        entry = torch.arange(len(index), device=index.device)
+        row, column = Compressed(ptr.detach(), index.detach(), entry.int()).row.long(), index.long()
+        shape = (len(ptr) - 1, columns)
+        graph = Edges(column, row, len(ptr) - 1, None, entry, *Compressed.pair(row, column, shape))
+        _remember(index, graph)
+    found: Edges = graph if weight is None else replace(graph, weight=weight)
     return found
 
 
-def _decompressed(ptr: Tensor, index: Tensor, columns: int) -> Edges:
-    # Other tensors with the same values: an entry that holds its own key would never be freed.
-    entry = torch.arange(len(index), device=index.device)
-    row = Compressed(ptr.detach(), index.detach(), entry.int()).row.long()
-    column = index.long()
-    return Edges(column, row, len(ptr) - 1, None, entry, *Compressed.pair(row, column, (len(ptr) - 1, columns)))
+def remember(edges: Edges) -> Tensor:
+    """Return the compressed columns of ``edges`` as a result of an operator, by which ``graph_of`` finds them."""
+    index = edges.rows.index.clone()  # the compiler may write to it after its last use
+    _remember(index, edges)
+    return index
+
+
+def _remember(index: Tensor, edges: Edges) -> None:
+    if not index.is_inference():
+        _GRAPHS[index] = (index._version, edges)
 
 
 @custom_op("beltrami::compress", mutates_args=(), tags=TAGS)
 def compress(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the rows of ``Edges.cached`` and its permutation."""
+    edges = _current(edge_index, num_nodes)
+    return edges.rows.ptr.clone(), remember(edges), edges.permutation.clone()
+
+
+def _current(edge_index: Tensor, num_nodes: int) -> Edges:
+    """Return the cached ``Edges`` if they are those of the present values: compiled code that computes a graph writes to
+    its tensors without a new version."""
     edges = Edges.cached(edge_index, num_nodes=num_nodes)
-    index = edges.rows.index.clone()  # the compiler may write to it after its last use
-    if not index.is_inference():
-        _GRAPHS[index] = (index._version, edges)
-    return edges.rows.ptr.clone(), index, edges.permutation.clone()
+    same = (edge_index[:, edges.permutation] == edges.edge_index).all()
+    if edge_index.is_cuda:  # without a synchronisation
+        torch._assert_async(same, "a compiled network changed an `edge_index` in place: pass Edges instead.")
+        return edges
+    return edges if bool(same) else Edges.build(edge_index, num_nodes=num_nodes)
 
 
 @compress.register_fake
@@ -93,7 +108,7 @@ def aggregate(a: Tensor, z: Tensor, ptr: Tensor, index: Tensor, columns: int, tr
 
 @aggregate.register_fake
 def _(a: Tensor, z: Tensor, ptr: Tensor, index: Tensor, columns: int, transposed: bool) -> Tensor:
-    return z.new_empty(columns if transposed else len(ptr) - 1, z.shape[1], z.shape[2])
+    return z.new_empty(columns if transposed else ptr.shape[0] - 1, z.shape[1], z.shape[2])
 
 
 @custom_op("beltrami::edge_dot", mutates_args=(), tags=TAGS)
@@ -103,7 +118,7 @@ def edge_dot(p: Tensor, q: Tensor, ptr: Tensor, index: Tensor, columns: int) -> 
 
 @edge_dot.register_fake
 def _(p: Tensor, q: Tensor, ptr: Tensor, index: Tensor, columns: int) -> Tensor:
-    return p.new_empty(len(index), p.shape[1])
+    return p.new_empty(index.shape[0], p.shape[1])
 
 
 @custom_op("beltrami::transfer", mutates_args=(), tags=TAGS)
@@ -117,8 +132,8 @@ def transfer(x: Tensor, ptr: Tensor, index: Tensor, columns: int, senders: bool,
 
 @transfer.register_fake
 def _(x: Tensor, ptr: Tensor, index: Tensor, columns: int, senders: bool, kind: str) -> Tensor:
-    nodes = columns if senders else len(ptr) - 1
-    return x.new_empty(len(index) if kind == "spread" else nodes, x.shape[1])
+    nodes = columns if senders else ptr.shape[0] - 1
+    return x.new_empty(index.shape[0] if kind == "spread" else nodes, x.shape[1])
 
 
 def _save_product(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -60,7 +60,7 @@ def _(
     kind: str, settings: Sequence[float],
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     block = slope.new_empty(get_ctx().new_dynamic_size(min=2), 1, *slope.shape)
-    return y0.new_empty(1 + len(taylor), *y0.shape), block, torch.empty((), device="cpu")
+    return y0.new_empty(1 + taylor.shape[0], *y0.shape), block, torch.empty((), device="cpu")
 
 
 @custom_op("beltrami::exponential_backward", mutates_args=(), tags=TAGS)
