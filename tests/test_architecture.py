@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "beltrami"
 TIERS = (
-    {"arguments", "uncompiled"},
+    {"arguments"},
     {"joint", "errors", "memory"},
     {"graph", "geometry", "file_limits"},
     {"diffusivity", "stencil", "position", "scheme"},

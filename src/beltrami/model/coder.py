@@ -102,7 +102,8 @@ class Dropout(nn.Module):
             kept = dropout_mask(self.seed, self.calls, shape, threshold)
         else:
             kept = hash32(self._hashed_indices(shape, x.device) ^ hash32(self.seed ^ hash32(self.calls))) >= threshold
-        return x * (kept.to(x.dtype) * (1 / (1 - self.p)))
+        out: Tensor = x * (kept.to(x.dtype) * (1 / (1 - self.p)))
+        return out
 
     def _hashed_indices(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
         if self._indices is None or self._indices[0] != shape or self._indices[1].device != device:
@@ -116,8 +117,8 @@ class Dropout(nn.Module):
 
 @custom_op("beltrami::dropout_mask", mutates_args=())
 def dropout_mask(seed: Tensor, calls: Tensor, shape: Sequence[int], threshold: int) -> Tensor:
-    """Return the mask of ``Dropout``. An operator of its own, because torch.compile may compute other operations again in
-    the backward pass, when the number of calls may have changed."""
+    """Return the mask of ``Dropout``. An operator of its own: torch.compile may compute plain operations again in the
+    backward pass, when the number of calls has changed."""
     indices = torch.arange(math.prod(shape), dtype=torch.int32, device=seed.device).reshape(shape)
     return hash32(hash32(indices) ^ hash32(seed ^ hash32(calls))) >= threshold
 

@@ -105,7 +105,7 @@ def solve(
     _check_state(y0)
     scheme.check_times(times)
     if is_compiling() and scheme.synchronises:
-        from beltrami.uncompiled import run_scheme
+        from beltrami.scheme.uncompiled import run_scheme
 
         solution: Solution = run_scheme(scheme.run, f, y0, times, tuple(params))
         return solution

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from torch import Tensor
 
@@ -39,10 +39,9 @@ class LinearVectorField(ABC):
     a: Tensor  # the entries of B, which receive gradients
     alpha: Tensor | None  # a scalar of at least zero, or None for one; batches and CUDA graphs assume at most one
     norm: float  # p
-    kinds: "ClassVar[dict[str, type[LinearVectorField]]]" = {}  # all classes by their names
 
     def __init_subclass__(cls) -> None:
-        LinearVectorField.kinds[cls.__name__] = cls
+        LINEAR_FIELDS[cls.__name__] = cls
 
     @property
     def parts(self) -> list[Tensor]:
@@ -67,6 +66,9 @@ class LinearVectorField(ABC):
     @abstractmethod
     def __call__(self, t: float, y: Tensor) -> Tensor:
         """Return f(y), differentiable with respect to everything it depends on."""
+
+
+LINEAR_FIELDS: dict[str, type[LinearVectorField]] = {}  # all classes by their names
 
 
 class Potential(ABC):

@@ -1,9 +1,9 @@
 """The operations on a graph as ``torch.library`` operators, for ``torch.compile``.
 
-A compiled network cannot hold an ``Edges``; it passes the two tensors of its compressed rows, ``ptr`` and ``index``, which
-determine the graph. What else the kernels need is derived from them once for each tensor (:func:`graph_of`). The results
-are those of the eager operations, which compute the same products; only traced code calls these operators, since an
-operator costs more host time than an autograd function.
+A compiled network cannot hold an ``Edges``; it passes the two tensors of its compressed rows, ``ptr`` and ``index``,
+which determine the graph. What else the kernels need is derived from them once for each tensor (:func:`graph_of`). The
+results are those of the eager operations, by the same products. Only traced code calls these operators: one costs more
+host time than an autograd function.
 """
 
 from dataclasses import replace
@@ -61,8 +61,8 @@ def compress(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor
 
 
 def _current(edge_index: Tensor, num_nodes: int) -> Edges:
-    """Return the cached ``Edges`` if they are those of the present values: compiled code that computes a graph writes to
-    its tensors without a new version."""
+    """Return the cached ``Edges`` if they are those of the present values: compiled code that computes a graph may
+    write to a tensor without a new version."""
     edges = Edges.cached(edge_index, num_nodes=num_nodes)
     same = (edge_index[:, edges.permutation] == edges.edge_index).all()
     if edge_index.is_cuda:  # without a synchronisation

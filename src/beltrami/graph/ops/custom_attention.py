@@ -24,7 +24,8 @@ def fused(
     """Return the averages of :func:`~beltrami.graph.attend` by its kernels."""
     activation, slope = ("leaky", f.slope) if isinstance(f, Leaky) else (f.__name__, 0.0)
     names = [activation, type(normalise).__name__, "squareplus" if normalise.link is squareplus_link else "softmax"]
-    return attend(p, q, z, edges.weight, *csr_of(edges), ".".join(names), slope, storage)
+    out: Tensor = attend(p, q, z, edges.weight, *csr_of(edges), ".".join(names), slope, storage)
+    return out
 
 
 class _Context:
@@ -72,8 +73,7 @@ def attend_backward(
     """Return the gradients by p, q and z."""
     with torch.no_grad():
         _, context = _forward(p, q, z, weight, ptr, index, columns, names, slope, storage)
-        dp, dq, dz, *_ = _Attend.backward(context, g)
-    assert dp is not None and dq is not None and dz is not None
+        dp, dq, dz, *_ = (x for x in _Attend.backward(context, g) if x is not None)
     return dp.contiguous(), dq.contiguous(), dz.contiguous()
 
 

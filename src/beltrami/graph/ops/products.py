@@ -30,7 +30,8 @@ def aggregate(a: Tensor, z: Tensor, edges: Pattern, *, transposed: bool = False)
     if a.dim() == 1:
         return aggregate(a[:, None], z[:, None], edges, transposed=transposed)[:, 0]
     if is_compiling():
-        return custom.aggregate(a, z, *custom.csr_of(edges), transposed)
+        traced: Tensor = custom.aggregate(a, z, *custom.csr_of(edges), transposed)
+        return traced
     out: Tensor = _Aggregate.apply(a, z, edges, transposed)  # type: ignore[no-untyped-call]
     return out
 
@@ -44,7 +45,8 @@ def edge_dot(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
     if p.dim() == 2:
         return edge_dot(p[:, None], q[:, None], edges)[:, 0]
     if is_compiling():
-        return custom.edge_dot(p, q, *custom.csr_of(edges))
+        traced: Tensor = custom.edge_dot(p, q, *custom.csr_of(edges))
+        return traced
     out: Tensor = _EdgeDot.apply(p, q, edges)  # type: ignore[no-untyped-call]
     return out
 
@@ -148,7 +150,8 @@ class _Transfer(Function):
 
 def _transfer(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
     if is_compiling():
-        return custom.transfer(x, *custom.csr_of(edges), senders, kind)
+        traced: Tensor = custom.transfer(x, *custom.csr_of(edges), senders, kind)
+        return traced
     out: Tensor = _Transfer.apply(x, edges, senders, kind)  # type: ignore[no-untyped-call]
     return out
 

@@ -16,7 +16,7 @@ from beltrami.scheme.base import Solution, Stats
 from beltrami.scheme.exponential.integrator import EXPECTED_SLOPE, Exponential, coefficients, fixed_degree
 from beltrami.scheme.exponential.polynomial import Chebyshev, Taylor
 from beltrami.scheme.exponential.recurrence_sum import combine, dots, extend, transposed_recurrence
-from beltrami.scheme.vector_field import LinearVectorField
+from beltrami.scheme.vector_field import LINEAR_FIELDS, LinearVectorField
 
 TAGS = (torch.Tag.cudagraph_unsafe,)
 
@@ -40,7 +40,7 @@ def expand(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return the states (1 + j, n, d), the vectors of the sum (k, 1, n, d), and the factor of their recurrence."""
     norm, time, rtol, atol = settings
-    f = LinearVectorField.kinds[kind].of_parts(a, parts, norm)
+    f = LINEAR_FIELDS[kind].of_parts(a, parts, norm)
     if slope.is_cuda:
         found = fixed_degree(f, time, 1.0, EXPECTED_SLOPE, rtol=rtol or atol)
     else:
@@ -69,7 +69,7 @@ def pull(
     kind: str, norm: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Return the gradients by the entries, the slope, and the coefficients of both expansions."""
-    f, c = LinearVectorField.kinds[kind].of_parts(a, parts, norm), factor.item()
+    f, c = LINEAR_FIELDS[kind].of_parts(a, parts, norm), factor.item()
     used, dd = (chebyshev, taylor)[c != Chebyshev.factor], [torch.zeros_like(chebyshev), torch.zeros_like(taylor)]
     d = used[None, :, : len(block)]
     g, da = g.contiguous()[None, 1:], a.new_zeros(1, *a.shape)

@@ -14,7 +14,7 @@ SOLVE = (
 )
 
 
-@torch.compiler.disable(reason=SOLVE)
+@torch.compiler.disable(reason=SOLVE)  # type: ignore[untyped-decorator]
 def run_scheme(run: Callable[..., Any], *args: Any) -> Any:
     """Return ``run(*args)``, of a scheme whose steps depend on values."""
     return run(*args)
