@@ -115,6 +115,13 @@ class Dropout(nn.Module):
         return f"p={self.p}" + (", rows=True" if self.rows else "")
 
 
+def hash32(x: Tensor) -> Tensor:
+    """Return a bijective hash of 32-bit integers in which every output bit depends on all input bits."""
+    x = (x ^ ((x >> 16) & 0xFFFF)) * FIRST
+    x = (x ^ ((x >> 15) & 0x1FFFF)) * SECOND
+    return x ^ ((x >> 16) & 0xFFFF)
+
+
 @custom_op("beltrami::dropout_mask", mutates_args=())
 def dropout_mask(seed: Tensor, calls: Tensor, shape: Sequence[int], threshold: int) -> Tensor:
     """Return the mask of ``Dropout``. An operator of its own: torch.compile may compute plain operations again in the
@@ -126,10 +133,3 @@ def dropout_mask(seed: Tensor, calls: Tensor, shape: Sequence[int], threshold: i
 @dropout_mask.register_fake
 def _(seed: Tensor, calls: Tensor, shape: Sequence[int], threshold: int) -> Tensor:
     return seed.new_empty(shape, dtype=torch.bool)
-
-
-def hash32(x: Tensor) -> Tensor:
-    """Return a bijective hash of 32-bit integers in which every output bit depends on all input bits."""
-    x = (x ^ ((x >> 16) & 0xFFFF)) * FIRST
-    x = (x ^ ((x >> 15) & 0x1FFFF)) * SECOND
-    return x ^ ((x >> 16) & 0xFFFF)
