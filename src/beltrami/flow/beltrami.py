@@ -10,7 +10,7 @@ from beltrami.arguments import checked
 from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import BoundField, Flow, Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
-from beltrami.graph.ops.custom import graph_of
+from beltrami.graph.ops.operators import graph_of
 from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.scheme import LinearVectorField
 

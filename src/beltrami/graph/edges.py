@@ -223,7 +223,7 @@ def check_undirected(edges: Edges, *, needed_by: str) -> None:
 
 
 def _traced(edge_index: Tensor, *, num_nodes: int, weight: Tensor | None) -> Edges:
-    from beltrami.graph.ops.custom import traced_edges
+    from beltrami.graph.ops.operators import traced_edges
 
     return traced_edges(edge_index, num_nodes, weight)
 

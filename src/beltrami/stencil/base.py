@@ -10,7 +10,7 @@ from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
 from beltrami.graph import Edges
-from beltrami.stencil.compiled import STENCILS, rewired_edges
+from beltrami.stencil.rewire_operator import STENCILS, rewired_edges
 
 
 class Stencil(ABC):

@@ -83,7 +83,7 @@ def attend(
         return aggregate(normalise(pair.score(edges), edges).mean(-1), z, edges)
     inputs = (pair.p, pair.q, z, pair.activation, edges, normalise, storage)
     if is_compiling():
-        from beltrami.graph.ops.custom_attention import fused
+        from beltrami.graph.ops.attention_operator import fused
 
         return fused(*inputs)
     out: Tensor = _Attend.apply(*inputs)  # type: ignore[no-untyped-call]

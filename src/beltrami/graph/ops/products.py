@@ -16,7 +16,7 @@ from torch.autograd import Function
 from torch.compiler import is_compiling
 
 from beltrami.graph.edges import Edges, Pattern
-from beltrami.graph.ops import custom, dispatch
+from beltrami.graph.ops import dispatch, operators
 
 
 def aggregate(a: Tensor, z: Tensor, edges: Pattern, *, transposed: bool = False) -> Tensor:
@@ -30,7 +30,7 @@ def aggregate(a: Tensor, z: Tensor, edges: Pattern, *, transposed: bool = False)
     if a.dim() == 1:
         return aggregate(a[:, None], z[:, None], edges, transposed=transposed)[:, 0]
     if is_compiling():
-        traced: Tensor = custom.aggregate(a, z, *custom.csr_of(edges), transposed)
+        traced: Tensor = operators.aggregate(a, z, *operators.csr_of(edges), transposed)
         return traced
     out: Tensor = _Aggregate.apply(a, z, edges, transposed)  # type: ignore[no-untyped-call]
     return out
@@ -45,7 +45,7 @@ def edge_dot(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
     if p.dim() == 2:
         return edge_dot(p[:, None], q[:, None], edges)[:, 0]
     if is_compiling():
-        traced: Tensor = custom.edge_dot(p, q, *custom.csr_of(edges))
+        traced: Tensor = operators.edge_dot(p, q, *operators.csr_of(edges))
         return traced
     out: Tensor = _EdgeDot.apply(p, q, edges)  # type: ignore[no-untyped-call]
     return out
@@ -150,7 +150,7 @@ class _Transfer(Function):
 
 def _transfer(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
     if is_compiling():
-        traced: Tensor = custom.transfer(x, *custom.csr_of(edges), senders, kind)
+        traced: Tensor = operators.transfer(x, *operators.csr_of(edges), senders, kind)
         return traced
     out: Tensor = _Transfer.apply(x, edges, senders, kind)  # type: ignore[no-untyped-call]
     return out

@@ -67,9 +67,9 @@ class Exponential(TimeStepping):
             )
         slope, time = f(ts[0], y0), ts[-1] - ts[0]
         if is_compiling():
-            from beltrami.scheme.exponential import compiled
+            from beltrami.scheme.exponential import sum_operator
 
-            return compiled.solve(self, f, y0, slope, ts)
+            return sum_operator.solve(self, f, y0, slope, ts)
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
         captured = is_captured(slope)
         if captured or debug_unwrap(slope) is not slope:

@@ -1,4 +1,4 @@
-"""Fused attention as a ``torch.library`` operator, for ``torch.compile``; see ``custom``.
+"""Fused attention as a ``torch.library`` operator, for ``torch.compile``; see ``operators``.
 
 The operator keeps its inputs only. Its gradient computes the sums of the forward pass again.
 """
@@ -12,7 +12,7 @@ from torch.library import custom_op
 from beltrami.graph.edges import Edges
 from beltrami.graph.normalise import Both, Columns, Normaliser, Rows, softmax_link, squareplus_link
 from beltrami.graph.ops.attention import Activation, Leaky, _Attend, exponential, identity
-from beltrami.graph.ops.custom import TAGS, csr_of, graph_of
+from beltrami.graph.ops.operators import TAGS, csr_of, graph_of
 
 ACTIVATIONS = {function.__name__: function for function in (identity, exponential)}
 NORMALISERS: dict[str, type[Normaliser]] = {each.__name__: each for each in (Rows, Columns, Both)}

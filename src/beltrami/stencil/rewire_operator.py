@@ -9,7 +9,7 @@ from torch.library import custom_op, get_ctx
 
 from beltrami.graph import Edges
 from beltrami.graph.edges import Compressed
-from beltrami.graph.ops.custom import TAGS, graph_of, remember, transpose
+from beltrami.graph.ops.operators import TAGS, graph_of, remember, transpose
 
 if TYPE_CHECKING:
     from beltrami.stencil.base import Fixed
