@@ -6,6 +6,7 @@ import inspect
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
@@ -42,8 +43,7 @@ Name: TypeAlias = Annotated[
         "at most 100 letters, digits, '-', '_' and '.', the first no '.'",
         lambda x: re.fullmatch(r"([\w-][\w.-]{0,99})?", x) is not None,
     ),
-]
-"""A name that may become part of a path; empty where there is none."""
+]  # it may become part of a path; empty where there is none
 Fraction: TypeAlias = Annotated[float, Range("between 0 and 1", lambda x: 0 < x < 1)]
 Part: TypeAlias = Annotated[float, Range("above 0 and at most 1", lambda x: 0 < x <= 1)]
 Share: TypeAlias = Annotated[float, Range("at least 0 and below 1", lambda x: 0 <= x < 1)]
@@ -68,8 +68,7 @@ def checked(what: C) -> C:
     A value of another type, or outside the range of a hint such as ``Count``, is refused with a ``ValueError`` that
     names the argument, what is needed and what came. Arrays of numpy become tensors, and numbers of numpy those of
     Python. The error repeats the advice of a hint ``Annotated[..., "such as ..."]``. On a class it stands above
-    ``@dataclass``.
-    """
+    ``@dataclass``. In code that ``torch.compile`` traces, nothing is checked."""
     if not isinstance(what, type):
         return _checked_function(what)
     constructor: Any = vars(what)["__init__"]
@@ -80,6 +79,8 @@ def checked(what: C) -> C:
 def _checked_function(function: C) -> C:
     @wraps(function)
     def with_checks(*args: Any, **kwargs: Any) -> Any:
+        if "torch" in sys.modules and sys.modules["torch"].compiler.is_compiling():
+            return function(*args, **kwargs)
         positional, named, rest = _hints(function)
         owner, first = _owner(function, args) if positional[:1] == (("self", Any),) else (function.__name__, 0)
         taken = list(args)

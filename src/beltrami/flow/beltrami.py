@@ -1,6 +1,7 @@
 """The graph Beltrami flow, with diffusivities evaluated at the current state or frozen at the start."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -9,6 +10,7 @@ from beltrami.arguments import checked
 from beltrami.diffusivity import Diffusivity, Paired
 from beltrami.flow.base import BoundField, Flow, Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
+from beltrami.graph.ops.operators import graph_of
 from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.scheme import LinearVectorField
 
@@ -52,6 +54,17 @@ class LinearField(BoundField, LinearVectorField):
     @property
     def pattern(self) -> LinearRecurrence:
         return LinearRecurrence(self.edges, self.isolated, self.storage)
+
+    @property
+    def parts(self) -> list[Tensor]:
+        rows = self.edges.rows
+        return [rows.ptr, rows.index] if self.isolated is None else [rows.ptr, rows.index, self.isolated]
+
+    @classmethod
+    def of_parts(cls, a: Tensor, parts: Sequence[Tensor], norm: float) -> "LinearField":
+        ptr, index, *isolated = parts
+        edges = graph_of(ptr, index, len(ptr) - 1)
+        return cls(a, edges, isolated=isolated[0][:, 0] if isolated else None, norm=norm)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         dz = self.operator(z)

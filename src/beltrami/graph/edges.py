@@ -8,6 +8,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.func import debug_unwrap
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -87,6 +88,8 @@ class Edges:
     @checked
     def build(edge_index: Tensor, *, num_nodes: int, weight: Tensor | None = None) -> "Edges":
         """Sort ``edge_index`` (2, m), rows j and i, by receiver."""
+        if is_compiling():
+            return _traced(edge_index, num_nodes=num_nodes, weight=weight)
         check_graph(edge_index, num_nodes=num_nodes)
         if weight is not None:
             _check_weight(weight, edge_index.shape[1])
@@ -113,7 +116,7 @@ class Edges:
         cache holds the tensor weakly. Tensors created in inference mode have no version and are not cached, nor is
         anything built inside a ``torch.func`` transform.
         """
-        if edge_index.is_inference():
+        if is_compiling() or edge_index.is_inference():
             return Edges.build(edge_index, num_nodes=num_nodes)
         # What is derived from Edges in inference mode cannot be used in training: each mode has its own entry.
         key = (num_nodes, torch.is_inference_mode_enabled())
@@ -190,7 +193,7 @@ _WARNED = WeakTensorKeyDictionary()  # the tensors that were checked for edges w
 
 def warn_if_directed(edge_index: Tensor, edges: Edges) -> None:
     """Warn, once for each tensor, if some of a user's edges lack their reverse; ``edges`` are those of the tensor."""
-    if edges.structurally_symmetric or edge_index in _WARNED:
+    if is_compiling() or edges.structurally_symmetric or edge_index in _WARNED:
         return
     _WARNED[edge_index] = True
     key, reverse = edges.i * edges.num_nodes + edges.j, edges.j * edges.num_nodes + edges.i
@@ -221,6 +224,12 @@ def check_undirected(edges: Edges, *, needed_by: str) -> None:
             f"{needed_by} needs an undirected graph, both directions of every edge with equal weight, "
             f"and this one is directed; make it undirected with `Symmetric()` or `beltrami.data.undirected`."
         )
+
+
+def _traced(edge_index: Tensor, *, num_nodes: int, weight: Tensor | None) -> Edges:
+    from beltrami.graph.ops.operators import traced_edges
+
+    return traced_edges(edge_index, num_nodes, weight)
 
 
 def _pointers(index: Tensor, rows: int) -> Tensor:

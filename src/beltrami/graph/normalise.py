@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
 from beltrami.graph.edges import Compressed, Edges
@@ -62,6 +63,8 @@ class Normaliser(ABC):
 
     def isolated(self, edges: Edges) -> Tensor | None:
         """Mask (n,) of the nodes that are not connected, or None if all are; computed once for each graph."""
+        if is_compiling():
+            return ~self.connected(edges)  # whether all are connected is not known
         known = _ISOLATED.setdefault(edges.rows, {})  # the same pattern may have other weights
         if type(self) not in known:
             connected = self.connected(edges)

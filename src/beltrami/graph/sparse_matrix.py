@@ -29,7 +29,8 @@ class SparseMatrix:
         coo = matrix.detach().to_sparse_coo().coalesce()
         row, column = coo.indices()
         shape = (matrix.shape[0], matrix.shape[1])
-        return SparseMatrix(*Compressed.pair(row, column, shape), coo.values(), shape)
+        # A copy: torch.compile does not take a view of a sparse tensor.
+        return SparseMatrix(*Compressed.pair(row, column, shape), coo.values().clone(), shape)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """(r, c) @ (c, d) -> (r, d)."""

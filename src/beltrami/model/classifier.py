@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
 from beltrami.errors import check_matrix
@@ -115,14 +116,14 @@ class Classifier(nn.Module, ABC):
         if edge_index is None:
             given = unpack(x, positions=self.positions, edge_dim=self.edge_dim)
         inputs = self._last_inputs(self.prepare, self, *given)
-        if not self.training and self.fitted is not None and inputs.graph != self.fitted.graph:
+        if not self.training and self.fitted is not None and not is_compiling() and inputs.graph != self.fitted.graph:
             warnings.warn(
                 "this model was fitted on another graph, of other nodes, edges, directions or weights: its scores on "
                 "this one have not been validated.",
                 OtherGraphWarning,
                 stacklevel=3,
             )
-        if self.capture is False or self.synchronises or not is_capturable(inputs.edges) or inputs.needs_grad:
+        if self.capture is False or self.synchronises or inputs.needs_grad or not is_capturable(inputs.edges):
             return self._scores(inputs)
         return self._recorder(self, lambda: self._scores(inputs), graph=inputs, force=self.capture is True)
 
@@ -240,7 +241,7 @@ def _checked_matrix(x: Matrix, name: str, like: Tensor | None, *, columns: int, 
         expected = (x.shape[0] if rows is None else rows, columns)
         if x.shape != expected:
             raise ValueError(f"`{name}` has shape {x.shape} where {expected} is expected.")
-        if not bool(torch.isfinite(x.values).all()):
+        if not (is_compiling() or bool(torch.isfinite(x.values).all())):
             raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
         return x
     check_matrix(x, name=name, rows=rows, columns=columns)

@@ -1,10 +1,13 @@
 """Encoders phi and psi, from inputs to the flow's coordinates, the decoder xi, from z(T) to scores, and dropout."""
 
 import math
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
+from torch.library import custom_op
 
 from beltrami.arguments import Count, checked
 from beltrami.graph import SparseMatrix
@@ -94,14 +97,18 @@ class Dropout(nn.Module):
             return x
         self.calls.add_(1)
         threshold = round((self.p - 0.5) * 2**32)  # a share p of the signed 32-bit integers lies below it
-        if has_kernel(x):
+        if has_kernel(x) and not is_compiling():
             from beltrami.model.masking import masked
 
             width = math.prod(x.shape[1:]) if self.rows else 1
             return masked(x, self.seed, self.calls, threshold=threshold, scale=1 / (1 - self.p), width=width)
         shape = (x.shape[0], *(1 for _ in x.shape[1:])) if self.rows else tuple(x.shape)
-        kept = hash32(self._hashed_indices(shape, x.device) ^ hash32(self.seed ^ hash32(self.calls)))
-        return x * ((kept >= threshold).to(x.dtype) * (1 / (1 - self.p)))
+        if is_compiling():
+            kept = dropout_mask(self.seed, self.calls, shape, threshold)
+        else:
+            kept = hash32(self._hashed_indices(shape, x.device) ^ hash32(self.seed ^ hash32(self.calls))) >= threshold
+        out: Tensor = x * (kept.to(x.dtype) * (1 / (1 - self.p)))
+        return out
 
     def _hashed_indices(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
         if self._indices is None or self._indices[0] != shape or self._indices[1].device != device:
@@ -132,3 +139,16 @@ def hash32(x: Tensor) -> Tensor:
     x = (x ^ ((x >> 16) & 0xFFFF)) * FIRST
     x = (x ^ ((x >> 15) & 0x1FFFF)) * SECOND
     return x ^ ((x >> 16) & 0xFFFF)
+
+
+@custom_op("beltrami::dropout_mask", mutates_args=())
+def dropout_mask(seed: Tensor, calls: Tensor, shape: Sequence[int], threshold: int) -> Tensor:
+    """Return the mask of ``Dropout``. An operator of its own: torch.compile may compute plain operations again in the
+    backward pass, when the number of calls has changed."""
+    indices = torch.arange(math.prod(shape), dtype=torch.int32, device=seed.device).reshape(shape)
+    return hash32(hash32(indices) ^ hash32(seed ^ hash32(calls))) >= threshold
+
+
+@dropout_mask.register_fake
+def _(seed: Tensor, calls: Tensor, shape: Sequence[int], threshold: int) -> Tensor:
+    return seed.new_empty(shape, dtype=torch.bool)

@@ -23,7 +23,7 @@ MAX_EDGES = 2**21  # of a graph that is worth a capture: launches take less time
 def is_capturable(edges: Edges) -> bool:
     """Whether work on a graph is worth a CUDA graph and can be captured: on a GPU, small, with constant values."""
     constant = not any(x is not None and x.requires_grad for x in (edges.weight, edges.features))
-    return edges.j.is_cuda and edges.num_edges <= MAX_EDGES and constant
+    return not torch.compiler.is_compiling() and edges.j.is_cuda and edges.num_edges <= MAX_EDGES and constant
 
 
 class _Call:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.func import debug_unwrap
 
 if TYPE_CHECKING:
@@ -188,13 +189,14 @@ class CountingField:
 
 
 def is_batched_or_captured(y: Tensor) -> bool:
-    """Whether the host must not read ``y``: it is batched by ``torch.func.vmap``, or captured in a CUDA graph."""
-    return debug_unwrap(y) is not y or is_captured(y)
+    """Whether the host must not read ``y``: it is batched by ``torch.func.vmap``, captured or compiled."""
+    return is_captured(y) or debug_unwrap(y) is not y
 
 
 def is_captured(y: Tensor) -> bool:
-    """Whether operations on ``y`` are being captured as a CUDA graph, or run as the warm-up for a capture."""
-    return _in_warmup.get() or (y.is_cuda and torch.cuda.is_current_stream_capturing())
+    """Whether operations on ``y`` are being captured as a CUDA graph, or run as the warm-up for a capture, or compiled
+    by ``torch.compile``."""
+    return is_compiling() or _in_warmup.get() or (y.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Interpolants within one step. Times may be tensors on the device; see ``DeviceLoop``."""
 
 from collections.abc import Callable
-from functools import cache
 
 import torch
 from torch import Tensor
@@ -30,13 +29,13 @@ def hermite_interpolant(
     ``quartic``, which returns b, are called at most once, at the first interpolation.
     """
 
-    @cache
-    def terms() -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        h, chord = as_time(t1 - t0, y0), y1 - y0
-        return chord, h * slope0 - chord, h * slope1() - chord, None if quartic is None else quartic()
+    terms: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []  # of the first call; torch.compile traces no cache
 
     def interpolate(t: float) -> Tensor:
-        chord, p, q, b = terms()
+        if not terms:
+            h, chord = as_time(t1 - t0, y0), y1 - y0
+            terms.append((chord, h * slope0 - chord, h * slope1() - chord, None if quartic is None else quartic()))
+        chord, p, q, b = terms[0]
         theta = _theta(t, t0, t1, y0)
         inner = (1.0 - theta) * p - theta * q
         if b is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.func import debug_unwrap
 
 from beltrami.errors import NotFinite, SolverError
@@ -32,7 +33,10 @@ class AcceptedStep(NamedTuple):
 
     def states_at(self, ts: tuple[float, ...]) -> dict[float, Tensor]:
         """Return the states at those of the increasing ``ts`` that lie in (t0, t1]; at ``t1`` it is y1 itself."""
-        inside = ts[bisect_right(ts, self.t0) : bisect_right(ts, self.t1)]
+        if is_compiling():  # torch.compile cannot trace bisect
+            inside = tuple(t for t in ts if self.t0 < t <= self.t1)
+        else:
+            inside = ts[bisect_right(ts, self.t0) : bisect_right(ts, self.t1)]
         return {t: self.step.y1 if t == self.t1 else self.step.interpolate(t) for t in inside}
 
 
@@ -98,7 +102,7 @@ class MemoryCheck:
     keeps its states. The need is estimated from the last ``CHECK_EVERY`` steps and the present step length."""
 
     def __init__(self, y0: Tensor, max_steps: int) -> None:
-        self.applies, self.max_steps, self.before = y0.device.type == "cpu", max_steps, 0
+        self.applies, self.max_steps, self.before = y0.device.type == "cpu" and not is_compiling(), max_steps, 0
 
     def __call__(self, trials: int, time_left: float, dt: float) -> None:
         """Check after ``trials`` steps; raise ``SolverError`` if the memory will not suffice."""

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
 from beltrami.scheme.adjoint.continuous import Continuous
@@ -103,6 +104,11 @@ def solve(
             )
     _check_state(y0)
     scheme.check_times(times)
+    if is_compiling() and scheme.synchronises:
+        from beltrami.scheme.uncompiled import run_scheme
+
+        solution: Solution = run_scheme(scheme.run, f, y0, times, tuple(params))
+        return solution
     return scheme.run(f, y0, times, tuple(params))
 
 

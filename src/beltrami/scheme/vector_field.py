@@ -1,6 +1,7 @@
 """Vector fields with structure that a scheme can use: linear fields, and fields along which an energy decreases."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -44,6 +45,19 @@ class LinearVectorField(ABC):
     alpha: Tensor | None  # a scalar of at least zero, or None for one; batches and CUDA graphs assume at most one
     norm: float  # p
 
+    def __init_subclass__(cls) -> None:
+        LINEAR_FIELDS[cls.__name__] = cls
+
+    @property
+    def parts(self) -> list[Tensor]:
+        """The tensors that determine the pattern; compiled networks pass these instead of the field."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be compiled: it has no `parts`.")
+
+    @classmethod
+    def of_parts(cls, a: Tensor, parts: Sequence[Tensor], norm: float) -> "LinearVectorField":
+        """Return a field with these entries, ``parts`` and ``norm``, with a rate of one and without a source."""
+        raise NotImplementedError(f"{cls.__name__} cannot be compiled: it has no `of_parts`.")
+
     @property
     def structurally_symmetric(self) -> bool:
         """Whether B has an entry (j, i) wherever it has (i, j); its spectrum is then likely near the real line."""
@@ -57,6 +71,9 @@ class LinearVectorField(ABC):
     @abstractmethod
     def __call__(self, t: float, y: Tensor) -> Tensor:
         """Return f(y), differentiable with respect to everything it depends on."""
+
+
+LINEAR_FIELDS: dict[str, type[LinearVectorField]] = {}  # all classes by their names
 
 
 class Potential(ABC):

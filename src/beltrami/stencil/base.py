@@ -6,9 +6,11 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
 from beltrami.graph import Edges
+from beltrami.stencil.rewire_operator import STENCILS, rewired_edges
 
 
 class Stencil(ABC):
@@ -30,6 +32,11 @@ class Stencil(ABC):
 class Fixed(Stencil):
     """A stencil of the input graph alone; equal stencils share a cached result as long as the input graph exists."""
 
+    def __new__(cls, *args: object, **kwargs: object) -> "Fixed":
+        self = super().__new__(cls)
+        STENCILS[id(self)] = self
+        return self
+
     @property
     def synchronises(self) -> bool:
         return False
@@ -40,6 +47,12 @@ class Fixed(Stencil):
 
     @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        if is_compiling():
+            return edges if isinstance(self, Keep) else rewired_edges(self, z, edges)
+        return self.rewired(edges)
+
+    def rewired(self, edges: Edges) -> Edges:
+        """Return the result of :meth:`rewire`, from the cache if it is known."""
         cache = _REWIRED.setdefault(edges, {})
         if self not in cache:
             rewired = self.rewire(edges)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.compiler import is_compiling
 from torch.func import debug_unwrap
 from torch.nn import functional as F
 
@@ -84,6 +85,10 @@ def attend(
     if not is_fused(pair, z, edges, normalise):
         return aggregate(normalise(pair.score(edges), edges).mean(-1), z, edges)
     inputs = (pair.p, pair.q, z, pair.activation, edges, normalise, storage)
+    if is_compiling():
+        from beltrami.graph.ops.attention_operator import fused
+
+        return fused(*inputs)
     out: Tensor = _Attend.apply(*inputs)  # type: ignore[no-untyped-call]
     return out
 
@@ -92,8 +97,7 @@ def is_fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) ->
     """Whether the fused kernels compute this attention; not for unknown functions or a batch of ``torch.func.vmap``."""
     return (
         dispatch.has_kernel(z)
-        and debug_unwrap(z) is z
-        and debug_unwrap(pair.p) is pair.p
+        and (is_compiling() or (debug_unwrap(z) is z and debug_unwrap(pair.p) is pair.p))
         and (pair.activation in (identity, exponential) or isinstance(pair.activation, Leaky))
         and type(normalise) in (Rows, Columns, Both)
         and normalise.link in (softmax_link, squareplus_link)

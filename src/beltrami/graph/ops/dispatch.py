@@ -26,6 +26,7 @@ from beltrami.graph.edges import Compressed
 BACKENDS = ("reference", "vendor", "numba", "triton")
 SINGLE_AND_DOUBLE = (torch.float32, torch.float64)
 TRITON_DTYPES = (*SINGLE_AND_DOUBLE, torch.bfloat16, torch.float16)
+_INSTALLED = {package: find_spec(package) is not None for package in ("numba", "triton")}
 _selected = "auto"
 
 
@@ -122,9 +123,8 @@ def _module(name: str) -> Any:
     return import_module("beltrami.graph.ops." + ("triton.sparse_product" if name == "triton" else name))
 
 
-@cache
 def _is_installed(package: str) -> bool:
-    return find_spec(package) is not None
+    return _INSTALLED[package]
 
 
 def _is_interpreted() -> bool:

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.compiler import is_compiling
 
 from beltrami.graph.edges import Edges, Pattern
-from beltrami.graph.ops import dispatch
+from beltrami.graph.ops import dispatch, operators
 
 
 def aggregate(a: Tensor, z: Tensor, edges: Pattern, *, transposed: bool = False) -> Tensor:
@@ -28,6 +29,9 @@ def aggregate(a: Tensor, z: Tensor, edges: Pattern, *, transposed: bool = False)
     """
     if a.dim() == 1:
         return aggregate(a[:, None], z[:, None], edges, transposed=transposed)[:, 0]
+    if is_compiling():
+        traced: Tensor = operators.aggregate(a, z, *operators.csr_of(edges), transposed)
+        return traced
     out: Tensor = _Aggregate.apply(a, z, edges, transposed)  # type: ignore[no-untyped-call]
     return out
 
@@ -40,6 +44,9 @@ def edge_dot(p: Tensor, q: Tensor, edges: Pattern) -> Tensor:
     """
     if p.dim() == 2:
         return edge_dot(p[:, None], q[:, None], edges)[:, 0]
+    if is_compiling():
+        traced: Tensor = operators.edge_dot(p, q, *operators.csr_of(edges))
+        return traced
     out: Tensor = _EdgeDot.apply(p, q, edges)  # type: ignore[no-untyped-call]
     return out
 
@@ -142,6 +149,9 @@ class _Transfer(Function):
 
 
 def _transfer(x: Tensor, edges: Edges, senders: bool, kind: str) -> Tensor:
+    if is_compiling():
+        traced: Tensor = operators.transfer(x, *operators.csr_of(edges), senders, kind)
+        return traced
     out: Tensor = _Transfer.apply(x, edges, senders, kind)  # type: ignore[no-untyped-call]
     return out
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 from torch.func import debug_unwrap
 
 from beltrami.arguments import checked
@@ -65,20 +66,25 @@ class Exponential(TimeStepping):
                 "LinearFlow and leave out running costs, or use a Scheme such as Scheme(Dopri5(), PID(1e-4, 1e-6))."
             )
         slope, time = f(ts[0], y0), ts[-1] - ts[0]
+        if is_compiling():
+            from beltrami.scheme.exponential import sum_operator
+
+            return sum_operator.solve(self, f, y0, slope, ts)
         alpha = slope.new_ones(()) if f.alpha is None else f.alpha
         captured = is_captured(slope)
         if captured or debug_unwrap(slope) is not slope:
             sizes = (1.0, EXPECTED_SLOPE) if captured else _largest_rate_and_slope(alpha, y0, slope, f.norm)
             found = fixed_degree(f, time, *sizes, rtol=self.rtol or self.atol)
         else:
-            found = self._expand(f, alpha, y0, slope, time)
+            found = self.expand(f, alpha, y0, slope, time)
         stats, c = Stats(evaluations=1 + found.products, accepted=1, last_dt=time), found.expansion.factor
-        d = _coefficients(found, alpha, ts, y0.dtype)
+        d = _coefficients_of(found, alpha, ts, y0.dtype)
         one = (x[None] for x in (y0, f.a, slope, d))
         return Solution(recurrence_sum(*one, pattern=f.pattern, c=c, blocks=found.blocks, stats=stats)[0], stats)
 
     @torch.no_grad()
-    def _expand(self, f: LinearVectorField, alpha: Tensor, y0: Tensor, slope: Tensor, time: float) -> "PolynomialSum":
+    def expand(self, f: LinearVectorField, alpha: Tensor, y0: Tensor, slope: Tensor, time: float) -> "PolynomialSum":
+        """Return the sum that meets the tolerances."""
         sizes = [alpha.double(), mean_norm(y0, f.norm).double(), mean_norm(slope, f.norm).double()]
         rate, size, speed = torch.stack(sizes).tolist()
         if not (rate >= 0.0 and math.isfinite(rate * speed)):
@@ -102,16 +108,21 @@ def _largest_rate_and_slope(alpha: Tensor, y0: Tensor, slope: Tensor, norm: floa
     return min(max(largest_rate, 0.0), 1.0), largest_slope
 
 
-def _coefficients(found: "PolynomialSum", alpha: Tensor, ts: tuple[float, ...], dtype: torch.dtype) -> Tensor:
-    """Return the factors of the terms at each time but the first, (len(ts) - 1, degree + 1); computed in double
-    precision."""
-    times, wanted = _times(alpha.device, tuple(t - ts[0] for t in ts[1:])), found.degree + 1
+def _coefficients_of(found: "PolynomialSum", alpha: Tensor, ts: tuple[float, ...], dtype: torch.dtype) -> Tensor:
+    """Return the factors of the terms of a sum at each time but the first, (len(ts) - 1, degree + 1)."""
+    wanted = found.degree + 1
     if isinstance(found.expansion, Chebyshev) and uses_triton(alpha) and debug_unwrap(alpha) is alpha:
         from beltrami.scheme.exponential import coefficients_triton
 
+        times = _times(alpha.device, tuple(t - ts[0] for t in ts[1:]))
         return coefficients_triton.coefficients(alpha, times, size=found.size, wanted=wanted, dtype=dtype)
-    d = times[:, None] * found.expansion.coefficients(alpha.double() * times, size=found.size)
-    return d[:, :wanted].to(dtype)
+    return coefficients(found.expansion, alpha, ts, found.size)[:, :wanted].to(dtype)
+
+
+def coefficients(expansion: Expansion, alpha: Tensor, ts: tuple[float, ...], size: int) -> Tensor:
+    """Return the factors of the terms at each time but the first, (len(ts) - 1, size), in double precision."""
+    times = _times(alpha.device, tuple(t - ts[0] for t in ts[1:]))
+    return times[:, None] * expansion.coefficients(alpha.double() * times, size=size)
 
 
 @cached_on_device

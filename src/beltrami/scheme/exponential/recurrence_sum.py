@@ -55,7 +55,7 @@ class _RecurrenceSum(Function):
         da, dw = a.new_zeros(a.shape) if needs_a else None, None
         if needs_a or needs_w:
             terms = [term for block in blocks for term in block]
-            dw = _transposed_recurrence(g, a, d, terms, da, ctx.pattern, ctx.c)
+            dw = transposed_recurrence(g, a, d, terms, da, ctx.pattern, ctx.c)
             if ctx.stats is not None:
                 ctx.stats.backward_evaluations += len(terms) - 1
         dy0, dd = grad[0].sum(1) if needs_y0 else None, dots(g, blocks) if needs_d else None
@@ -96,7 +96,7 @@ def extend(blocks: list[Tensor], w: Tensor, a: Tensor, pattern: SparsityPattern,
     blocks.append(block)
 
 
-def _transposed_recurrence(
+def transposed_recurrence(
     g: Tensor, a: Tensor, d: Tensor, terms: list[Tensor], da: Tensor | None, pattern: SparsityPattern, c: float
 ) -> Tensor:
     r"""Return the derivative by w, and add that by the entries to ``da``; the cotangents of the terms are
