@@ -87,15 +87,16 @@ def attend(
 
 def _is_fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
     """Whether the fused kernels compute this attention; not for unknown functions or a batch of ``torch.func.vmap``."""
+    backend = dispatch.attention_backend(z)
     return (
-        dispatch.has_kernel(z)
+        backend is not None
         and debug_unwrap(z) is z
         and debug_unwrap(pair.p) is pair.p
         and (pair.activation in (identity, exponential) or isinstance(pair.activation, Leaky))
         and type(normalise) in (Rows, Columns, Both)
         and normalise.link in (softmax_link, squareplus_link)
         and (edges.weight is None or not edges.weight.requires_grad)
-        and max(pair.p.shape[1] * pair.p.shape[2], z.shape[1]) <= MAX_WIDTH
+        and (backend == "numba" or max(pair.p.shape[1] * pair.p.shape[2], z.shape[1]) <= MAX_WIDTH)
         and min(z.numel(), pair.p.numel()) > 0
         and pair.p.dtype == z.dtype
     )
@@ -106,43 +107,60 @@ class _Attend(Function):
     def forward(
         ctx: Any, p: Tensor, q: Tensor, z: Tensor, f: Activation, edges: Edges, normalise: Normaliser, storage: Any
     ) -> Tensor:
-        from beltrami.graph.ops.triton import attention_forward
-        from beltrami.graph.ops.triton.attention_score import AttentionLaunch
-
-        launch = AttentionLaunch(
-            activation="leaky" if isinstance(f, Leaky) else f.__name__,
-            slope=f.slope if isinstance(f, Leaky) else 0.0,
-            squareplus=normalise.link is squareplus_link,
-            weight=None if edges.weight is None else edges.weight.contiguous(),
-            heads=p.shape[1],
-            channels=p.shape[2],
-            dtype=z.dtype,
-        )
-        stored = [x.to(storage or x.dtype).contiguous() for x in (p, q, z)]
-        if isinstance(normalise, Rows):
-            out, rows = attention_forward.attend_rows(launch, edges.rows, *stored)
-            totals: tuple[Tensor | None, Tensor | None] = (rows, None)
-        else:
-            columns = attention_forward.log_sums(launch, edges.columns, stored[1], stored[0])
-            totals = (None, columns)
-            if isinstance(normalise, Both):
-                totals = (0.5 * attention_forward.log_sums(launch, edges.rows, *stored[:2]), 0.5 * columns)
-            out = attention_forward.weighted_sum(launch, edges.rows, stored[0], stored[1], totals, stored[2])
-        ctx.save_for_backward(p, q, z, *totals)
-        ctx.launch, ctx.f, ctx.edges, ctx.normalise, ctx.storage = launch, f, edges, normalise, storage
+        ctx.f, ctx.edges, ctx.normalise, ctx.storage = f, edges, normalise, storage
+        score = {
+            "activation": "leaky" if isinstance(f, Leaky) else f.__name__,
+            "slope": f.slope if isinstance(f, Leaky) else 0.0,
+            "squareplus": normalise.link is squareplus_link,
+        }
+        forward = _forward_by_numba if dispatch.attention_backend(z) == "numba" else _forward_by_triton
+        ctx.launch, out, *saved = forward(score, p, q, z, edges, normalise, storage)
+        ctx.save_for_backward(p, q, z, *saved)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, ...]:
-        p, q, z, *totals = ctx.saved_tensors
+        p, q, z, *saved = ctx.saved_tensors
         if torch.is_grad_enabled():  # the kernels have no second derivative; plain operations have
             gradients = _differentiable_gradients(ctx, grad[0], p, q, z)
+        elif type(ctx.launch).__name__ == "AttentionLoops":
+            gradients = ctx.launch.gradients(ctx.edges, [x.contiguous() for x in (p, q, z, grad[0])], saved)
         else:
             from beltrami.graph.ops.triton import attention_backward
 
             stored = [x.to(ctx.storage or x.dtype).contiguous() for x in (p, q, z, grad[0])]
-            gradients = attention_backward.gradients(ctx.launch, ctx.edges, stored, (totals[0], totals[1]))
+            gradients = attention_backward.gradients(ctx.launch, ctx.edges, stored, (saved[0], saved[1]))
         return (*gradients, None, None, None, None)
+
+
+def _forward_by_numba(
+    score: Any, p: Tensor, q: Tensor, z: Tensor, edges: Edges, normalise: Normaliser, storage: Any
+) -> tuple[Any, ...]:
+    """Settings of the loops, the averages, and tensors for the backward pass."""
+    from beltrami.graph.ops.numba_attention import AttentionLoops
+
+    loops = AttentionLoops(**score, sides=type(normalise).__name__)
+    return loops, *loops.attend(p.contiguous(), q.contiguous(), z.contiguous(), edges)
+
+
+def _forward_by_triton(
+    score: Any, p: Tensor, q: Tensor, z: Tensor, edges: Edges, normalise: Normaliser, storage: Any
+) -> tuple[Any, ...]:
+    """Settings of the kernels, the averages, and the totals of receivers and senders."""
+    from beltrami.graph.ops.triton import attention_forward
+    from beltrami.graph.ops.triton.attention_score import AttentionLaunch
+
+    weight = None if edges.weight is None else edges.weight.contiguous()
+    launch = AttentionLaunch(**score, weight=weight, heads=p.shape[1], channels=p.shape[2], dtype=z.dtype)
+    stored = [x.to(storage or x.dtype).contiguous() for x in (p, q, z)]
+    if isinstance(normalise, Rows):
+        return launch, *attention_forward.attend_rows(launch, edges.rows, *stored), None
+    columns = attention_forward.log_sums(launch, edges.columns, stored[1], stored[0])
+    totals: tuple[Tensor | None, Tensor] = (None, columns)
+    if isinstance(normalise, Both):
+        totals = (0.5 * attention_forward.log_sums(launch, edges.rows, *stored[:2]), 0.5 * columns)
+    out = attention_forward.weighted_sum(launch, edges.rows, stored[0], stored[1], totals, stored[2])
+    return launch, out, *totals
 
 
 def _differentiable_gradients(ctx: Any, g: Tensor, *inputs: Tensor) -> tuple[Tensor | None, ...]:

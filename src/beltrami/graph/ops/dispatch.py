@@ -67,6 +67,12 @@ def has_kernel(tensor: Tensor) -> bool:
     return backend(tensor) == "triton"
 
 
+def attention_backend(tensor: Tensor) -> str | None:
+    """Return the backend whose fused attention serves a tensor, "triton" or "numba"; None if there is none."""
+    name = backend(tensor, in_place=True)  # by numba, if it is installed, for one head too
+    return name if name in ("triton", "numba") else None
+
+
 def loops_over_runs(tensor: Tensor) -> bool:
     """Whether the runs of a ``torch.func.vmap`` batch are computed in turn, as on a CPU, or in one product."""
     return tensor.device.type == "cpu"

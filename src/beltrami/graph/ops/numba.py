@@ -19,15 +19,15 @@ from beltrami.graph.edges import Compressed
 WORK_PER_THREAD = 2**16  # multiplications that are worth a thread
 
 
-def jit(function: Callable[..., Any], *, fastmath: bool | set[str] = False) -> Any:
+def jit(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function at its first call to code that releases the GIL, cached on disk where a folder is writable."""
     try:
-        return numba.njit(nogil=True, cache=True, fastmath=fastmath)(function)
+        return numba.njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:  # numba found no writable folder for its cache
-        return numba.njit(nogil=True, fastmath=fastmath)(function)
+        return numba.njit(nogil=True, **options)(function)
 
 
-fast_jit = partial(jit, fastmath={"reassoc", "contract"})
+fast_jit = partial(jit, fastmath={"reassoc", "contract"}, error_model="numpy")  # no checks of divisors
 
 
 @fast_jit
@@ -83,21 +83,21 @@ def _add_gradients(ptr, index, edge, values, p, q, out, sums, factor, first, las
 
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     out = dense.new_empty(len(pattern.ptr) - 1, *dense.shape[1:])
-    _run(_spmm, pattern, pattern.index, pattern.edge, values, dense, out, work=dense[:1].numel())
+    run(_spmm, pattern, pattern.index, pattern.edge, values, dense, out, work=dense[:1].numel())
     return out
 
 
 def sddmm(pattern: Compressed, left: Tensor, right: Tensor) -> Tensor:
     out = left.new_zeros(len(pattern.index), left.shape[1])
     if left.shape[2] > 0:
-        _run(_sddmm, pattern, pattern.index, left, right, out, work=left[:1].numel())
+        run(_sddmm, pattern, pattern.index, left, right, out, work=left[:1].numel())
     return out
 
 
 def add_spmm(pattern: Compressed, values: Tensor, dense: Tensor, out: Tensor, factor: float) -> None:
     """Add the product, times the factor, to ``out``: (m,), (c, k), (r, k)."""
     tensors = (pattern.index, pattern.edge, values, dense, out)
-    _run(_add_spmm, pattern, *tensors, factor=factor, work=dense.shape[1])
+    run(_add_spmm, pattern, *tensors, _scalar(factor, out), work=dense.shape[1])
 
 
 def add_gradients(
@@ -107,25 +107,24 @@ def add_gradients(
     (m,), (c, k), (r, k), (r, k), (m,); ``sums`` and ``values`` in the order of the edges."""
     if p.shape[1] > 0:
         tensors = (pattern.index, pattern.edge, values, p, q, out, sums)
-        _run(_add_gradients, pattern, *tensors, factor=factor, work=2 * p.shape[1])
+        run(_add_gradients, pattern, *tensors, _scalar(factor, out), work=2 * p.shape[1])
 
 
-def _run(
-    loop: Callable[..., None], pattern: Compressed, *tensors: Tensor, work: int, factor: float | None = None
-) -> None:
-    """Run a loop over all rows, divided among threads by their number of entries; ``work`` is that of one entry."""
+def run(loop: Callable[..., None], pattern: Compressed, *arguments: Tensor | float, work: int) -> None:
+    """Run a loop over all rows, divided among threads by their number of entries; ``work`` is that of one entry. The
+    loop gets the pattern's pointers, the arguments (tensors as arrays), the first row and the one after the last."""
     rows, entries, ptr = len(pattern.ptr) - 1, len(pattern.index), pattern.ptr.numpy()
-    arrays = [x.detach().contiguous().numpy() for x in tensors]
-    if factor is not None:
-        arrays.append(arrays[-1].dtype.type(factor))
+    given = [x.detach().contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments]
     threads = min(torch.get_num_threads(), max(1, entries * work // WORK_PER_THREAD))
-    if threads == 1:
-        loop(ptr, *arrays, 0, rows)
-        return
     bounds = [0, *(int(ptr.searchsorted(entries * t // threads)) for t in range(1, threads)), rows]
-    jobs = [_pool().submit(loop, ptr, *arrays, bounds[t], bounds[t + 1]) for t in range(threads)]
+    jobs = [_pool().submit(loop, ptr, *given, bounds[t], bounds[t + 1]) for t in range(1, threads)]
+    loop(ptr, *given, bounds[0], bounds[1])
     for job in jobs:
         job.result()
+
+
+def _scalar(value: float, like: Tensor) -> Any:
+    return like.numpy().dtype.type(value)
 
 
 @cache
