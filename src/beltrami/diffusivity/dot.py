@@ -1,6 +1,7 @@
 """Diffusivities whose scores are dot products: scaled, cosine, Pearson, and the additive score of GAT."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
@@ -10,6 +11,7 @@ from torch.nn import functional as F
 from beltrami.arguments import Count, Finite, checked
 from beltrami.diffusivity.base import Paired, Projection, Start, check_heads, xavier
 from beltrami.graph import Edges, Leaky, Normaliser, PairScore, edge_dot, spread
+from beltrami.graph.ops.unit import unit
 
 
 @checked
@@ -66,11 +68,15 @@ class _Normalised(Paired):
         super().__init__(normalise)
         self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
 
-    def score(self, z: Tensor, edges: Edges) -> Tensor:
-        return self.pair(z).score(edges)
-
     @abstractmethod
-    def pair(self, z: Tensor) -> PairScore: ...
+    def vectors(self, z: Tensor) -> Iterator[Tensor]:
+        """Return the keys and the queries before they are divided by their norms, each (n, h, k)."""
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        return edge_dot(*(F.normalize(x, dim=-1) for x in self.vectors(z)), edges)
+
+    def pair(self, z: Tensor) -> PairScore:
+        return PairScore(*(unit(x) for x in self.vectors(z)))
 
 
 class Cosine(_Normalised):
@@ -81,9 +87,8 @@ class Cosine(_Normalised):
     Bounded scores: no edge can dominate, whatever the scale of ``z``.
     """
 
-    def pair(self, z: Tensor) -> PairScore:
-        key, query = self.project(z)
-        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+    def vectors(self, z: Tensor) -> Iterator[Tensor]:
+        return iter(self.project(z))
 
 
 class Pearson(_Normalised):
@@ -98,9 +103,8 @@ class Pearson(_Normalised):
 
     least_width: ClassVar[int] = 2
 
-    def pair(self, z: Tensor) -> PairScore:
-        key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
-        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+    def vectors(self, z: Tensor) -> Iterator[Tensor]:
+        return (p - p.mean(-1, keepdim=True) for p in self.project(z))
 
 
 @checked
@@ -119,12 +123,12 @@ class ScalarCosine(Paired):
         self.sharpness = nn.Parameter(float(sharpness) * 2.0 ** torch.arange(heads))
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
-        unit = F.normalize(z, dim=-1)[:, None]
-        return self.sharpness * edge_dot(unit, unit, edges)  # (m, h)
+        direction = F.normalize(z, dim=-1)[:, None]
+        return self.sharpness * edge_dot(direction, direction, edges)  # (m, h)
 
     def pair(self, z: Tensor) -> PairScore:
-        unit = F.normalize(z, dim=-1)[:, None]
-        return PairScore(self.sharpness[:, None] * unit, unit.expand(-1, len(self.sharpness), -1))
+        direction = unit(z)[:, None]
+        return PairScore(self.sharpness[:, None] * direction, direction.expand(-1, len(self.sharpness), -1))
 
 
 @checked

@@ -5,9 +5,11 @@ once for all heads, which lie side by side in memory. Threads share the rows; th
 so that the result does not depend on the number of threads.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -81,6 +83,31 @@ def _add_gradients(ptr, index, edge, values, p, q, out, sums, factor, first, las
             sums[e] += factor * total
 
 
+@fast_jit
+def _unit(x, least, out, norm, first, last):  # type: ignore[no-untyped-def]
+    for r in range(first, last):
+        total = x[r, 0] * x[r, 0]
+        for k in range(1, x.shape[1]):
+            total += x[r, k] * x[r, k]
+        norm[r] = max(math.sqrt(total), least)
+        inverse = x.dtype.type(1) / norm[r]
+        for k in range(x.shape[1]):
+            out[r, k] = x[r, k] * inverse
+
+
+@fast_jit
+def _unit_gradient(unit, norm, least, g, out, first, last):  # type: ignore[no-untyped-def]
+    for r in range(first, last):
+        along = unit[r, 0] * g[r, 0]
+        for k in range(1, g.shape[1]):
+            along += unit[r, k] * g[r, k]
+        if norm[r] <= least:  # divided by a constant
+            along *= 0
+        inverse = g.dtype.type(1) / norm[r]
+        for k in range(g.shape[1]):
+            out[r, k] = (g[r, k] - along * unit[r, k]) * inverse
+
+
 def spmm(pattern: Compressed, values: Tensor, dense: Tensor) -> Tensor:
     out = dense.new_empty(len(pattern.ptr) - 1, *dense.shape[1:])
     run(_spmm, pattern, pattern.index, pattern.edge, values, dense, out, work=dense[:1].numel())
@@ -110,21 +137,51 @@ def add_gradients(
         run(_add_gradients, pattern, *tensors, _scalar(factor, out), work=2 * p.shape[1])
 
 
+def unit(x: Tensor, least: float) -> tuple[Tensor, Tensor]:
+    """Vectors along the last axis divided by their norms, which are at least ``least``, and the norms."""
+    out, norm = torch.empty_like(x), x.new_empty(x.shape[:-1])
+    rows, work = norm.numel(), 2 * x.shape[-1]
+    run_rows(_unit, rows, x.view(rows, -1), _scalar(least, x), out.view(rows, -1), norm.view(-1), work=work)
+    return out, norm
+
+
+def unit_gradient(unit: Tensor, norm: Tensor, g: Tensor, least: float) -> Tensor:
+    out, rows, work = torch.empty_like(g), norm.numel(), 2 * g.shape[-1]
+    tensors = (unit.view(rows, -1), norm.view(-1), _scalar(least, g), g.view(rows, -1), out.view(rows, -1))
+    run_rows(_unit_gradient, rows, *tensors, work=work)
+    return out
+
+
 def run(loop: Callable[..., None], pattern: Compressed, *arguments: Tensor | float, work: int) -> None:
     """Run a loop over all rows, divided among threads by their number of entries; ``work`` is that of one entry. The
     loop gets the pattern's pointers, the arguments (tensors as arrays), the first row and the one after the last."""
     rows, entries, ptr = len(pattern.ptr) - 1, len(pattern.index), pattern.ptr.numpy()
-    given = [x.detach().contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments]
-    threads = min(torch.get_num_threads(), max(1, entries * work // WORK_PER_THREAD))
+    threads = _threads(entries * work)
     bounds = [0, *(int(ptr.searchsorted(entries * t // threads)) for t in range(1, threads)), rows]
-    jobs = [_pool().submit(loop, ptr, *given, bounds[t], bounds[t + 1]) for t in range(1, threads)]
-    loop(ptr, *given, bounds[0], bounds[1])
+    _run_parts(loop, (pattern.ptr, *arguments), bounds)
+
+
+def run_rows(loop: Callable[..., None], rows: int, *arguments: Tensor | float, work: int) -> None:
+    """Run a loop over rows of equal length, divided among threads; ``work`` is that of one row."""
+    threads = _threads(rows * work)
+    _run_parts(loop, arguments, [rows * t // threads for t in range(threads + 1)])
+
+
+def _threads(work: int) -> int:
+    return min(torch.get_num_threads(), max(1, work // WORK_PER_THREAD))
+
+
+def _run_parts(loop: Callable[..., None], arguments: Sequence[Tensor | float], bounds: Sequence[int]) -> None:
+    """Run a loop between each bound and the next: the first part here, the others in other threads."""
+    given = [x.detach().contiguous().numpy() if isinstance(x, Tensor) else x for x in arguments]
+    jobs = [_pool().submit(loop, *given, *part) for part in list(pairwise(bounds))[1:]]
+    loop(*given, bounds[0], bounds[1])
     for job in jobs:
         job.result()
 
 
 def _scalar(value: float, like: Tensor) -> Any:
-    return like.numpy().dtype.type(value)
+    return like.detach().numpy().dtype.type(value)
 
 
 @cache
