@@ -53,27 +53,6 @@ def _squareplus(x, gain):  # type: ignore[no-untyped-def]
 
 
 @fast_jit
-def _scores(ptr, index, p, q, measure, activation, slope, squareplus, out, gain, first, last):  # type: ignore[no-untyped-def]
-    """Weights before normalisation, or their logarithms unless ``squareplus``."""
-    heads, width = p.shape[1], p.shape[2]
-    for i in range(first, last):
-        for entry in range(ptr[i], ptr[i + 1]):
-            j = index[entry]
-            for h in range(heads):
-                total = p[i, h, 0] * q[j, h, 0]
-                for k in range(1, width):
-                    total += p[i, h, k] * q[j, h, k]
-                out[entry, h] = total
-    begin, end = ptr[first], ptr[last]
-    _activate(out[begin:end].ravel(), gain[begin:end].ravel(), activation, slope)
-    if squareplus:
-        _squareplus(out[begin:end].ravel(), gain[begin:end].ravel())
-    for entry in range(begin, end if len(measure) else begin):
-        for h in range(heads):
-            out[entry, h] = out[entry, h] * measure[entry] if squareplus else out[entry, h] + measure[entry]
-
-
-@fast_jit
 def _scales(ptr, edge, weight, logarithms, root, out, first, last):  # type: ignore[no-untyped-def]
     """Logarithm or inverse of the sum of weights of each row, or with ``root`` of its square root."""
     heads, kind = weight.shape[1], weight.dtype.type
@@ -98,6 +77,31 @@ def _scales(ptr, edge, weight, logarithms, root, out, first, last):  # type: ign
                 out[i, h] = half * total if root else total
             else:
                 out[i, h] = 1 / (math.sqrt(out[i, h]) if root else out[i, h])
+
+
+@fast_jit
+def _scores(  # type: ignore[no-untyped-def]
+    ptr, index, edge, p, q, measure, activation, slope, squareplus, root, out, gain, scales, first, last
+):  # fmt: skip
+    """Weights before normalisation, or their logarithms unless ``squareplus``; and their scales, unless empty."""
+    heads, width = p.shape[1], p.shape[2]
+    for i in range(first, last):
+        for entry in range(ptr[i], ptr[i + 1]):
+            j = index[entry]
+            for h in range(heads):
+                total = p[i, h, 0] * q[j, h, 0]
+                for k in range(1, width):
+                    total += p[i, h, k] * q[j, h, k]
+                out[entry, h] = total
+    begin, end = ptr[first], ptr[last]
+    _activate(out[begin:end].ravel(), gain[begin:end].ravel(), activation, slope)
+    if squareplus:
+        _squareplus(out[begin:end].ravel(), gain[begin:end].ravel())
+    for entry in range(begin, end if len(measure) else begin):
+        for h in range(heads):
+            out[entry, h] = out[entry, h] * measure[entry] if squareplus else out[entry, h] + measure[entry]
+    if len(scales):
+        _scales(ptr, edge, out, not squareplus, root, scales, first, last)
 
 
 @fast_jit
@@ -220,18 +224,18 @@ class AttentionLoops:
         measure = empty[:, 0] if edges.weight is None else edges.weight.to(z.dtype)
         weight, mean, out = p.new_empty(edges.num_edges, heads), p.new_empty(edges.num_edges), torch.empty_like(z)
         gain = torch.empty_like(weight) if self.squareplus or self.activation != "identity" else empty
-        settings = (ACTIVATIONS.index(self.activation), self.slope, self.squareplus)
         measure = measure if self.squareplus else measure.log()
-        run(_scores, edges.rows, edges.rows.index, p, q, measure, *settings, weight, gain, work=heads * width)
-        scales = [empty, empty]
-        for s, (side, pattern) in enumerate((("Rows", edges.rows), ("Columns", edges.columns))):
-            if self.sides in (side, "Both"):
-                scales[s] = p.new_empty(n, heads)
-                flags = (not self.squareplus, self.sides == "Both")
-                run(_scales, pattern, pattern.edge, weight, *flags, scales[s], work=heads)
-        tensors = (*scales, z, mean, out)
-        run(_averages, edges.rows, edges.rows.index, weight, not self.squareplus, *tensors, work=heads + z.shape[1])
-        return out, weight, gain, mean, *(scales if self.sides == "Both" else ())
+        row, column, root = edges.rows, edges.columns, self.sides == "Both"
+        rows = empty if self.sides == "Columns" else p.new_empty(n, heads)
+        columns = empty if self.sides == "Rows" else p.new_empty(n, heads)
+        settings = (ACTIVATIONS.index(self.activation), self.slope, self.squareplus, root)
+        tensors = (row.index, row.edge, p, q, measure, *settings, weight, gain, rows)
+        run(_scores, row, *tensors, work=heads * width)
+        if len(columns):
+            run(_scales, column, column.edge, weight, not self.squareplus, root, columns, work=heads)
+        tensors = (row.index, weight, not self.squareplus, rows, columns, z, mean, out)
+        run(_averages, row, *tensors, work=heads + z.shape[1])
+        return out, weight, gain, mean, *((rows, columns) if root else ())
 
     def gradients(self, edges: Edges, inputs: Sequence[Tensor], saved: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients of p, q (n, h, k) and z (n, d), from p, q, z and the gradient of the averages."""
