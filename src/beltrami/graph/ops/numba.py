@@ -86,8 +86,8 @@ def _add_gradients(ptr, index, edge, values, p, q, out, sums, factor, first, las
 @fast_jit
 def _unit(x, least, out, norm, first, last):  # type: ignore[no-untyped-def]
     for r in range(first, last):
-        total = x[r, 0] * x[r, 0]
-        for k in range(1, x.shape[1]):
+        total = x.dtype.type(0)
+        for k in range(x.shape[1]):
             total += x[r, k] * x[r, k]
         norm[r] = max(math.sqrt(total), least)
         inverse = x.dtype.type(1) / norm[r]
@@ -98,8 +98,8 @@ def _unit(x, least, out, norm, first, last):  # type: ignore[no-untyped-def]
 @fast_jit
 def _unit_gradient(unit, norm, least, g, out, first, last):  # type: ignore[no-untyped-def]
     for r in range(first, last):
-        along = unit[r, 0] * g[r, 0]
-        for k in range(1, g.shape[1]):
+        along = g.dtype.type(0)
+        for k in range(g.shape[1]):
             along += unit[r, k] * g[r, k]
         if norm[r] <= least:  # divided by a constant
             along *= 0

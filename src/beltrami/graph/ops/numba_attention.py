@@ -84,13 +84,13 @@ def _scores(  # type: ignore[no-untyped-def]
     ptr, index, edge, p, q, measure, activation, slope, squareplus, root, out, gain, scales, first, last
 ):  # fmt: skip
     """Weights before normalisation, or their logarithms unless ``squareplus``; and their scales, unless empty."""
-    heads, width = p.shape[1], p.shape[2]
+    heads, width, zero = p.shape[1], p.shape[2], p.dtype.type(0)
     for i in range(first, last):
         for entry in range(ptr[i], ptr[i + 1]):
             j = index[entry]
             for h in range(heads):
-                total = p[i, h, 0] * q[j, h, 0]
-                for k in range(1, width):
+                total = zero  # a loop from the second channel on would leave a remainder behind the vectors
+                for k in range(width):
                     total += p[i, h, k] * q[j, h, k]
                 out[entry, h] = total
     begin, end = ptr[first], ptr[last]
@@ -143,12 +143,13 @@ def _sums(ptr, edge, t, out, first, last):  # type: ignore[no-untyped-def]
 @fast_jit
 def _products(ptr, index, edge, weight, logarithms, own, other, left, right, out, sums, first, last):  # type: ignore[no-untyped-def]
     """t = a b on the edges, (m, h), and its sums over rows. Without scales, the weights are normalised."""
-    heads, width, part = weight.shape[1], left.shape[1], weight.dtype.type(1 / weight.shape[1])
+    heads, kind = weight.shape[1], weight.dtype.type
+    zero, part = kind(0), kind(1 / heads)
     for i in range(first, last):
         for entry in range(ptr[i], ptr[i + 1]):
             j, e = index[entry], edge[entry]
-            b = left[i, 0] * right[j, 0]
-            for k in range(1, width):
+            b = zero
+            for k in range(left.shape[1]):
                 b += left[i, k] * right[j, k]
             b *= part
             for h in range(heads):
