@@ -1,7 +1,6 @@
 """Diffusivities whose scores are dot products: scaled, cosine, Pearson, and the additive score of GAT."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
@@ -69,14 +68,16 @@ class _Normalised(Paired):
         self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
 
     @abstractmethod
-    def vectors(self, z: Tensor) -> Iterator[Tensor]:
+    def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and the queries before they are divided by their norms, each (n, h, k)."""
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
-        return edge_dot(*(F.normalize(x, dim=-1) for x in self.vectors(z)), edges)
+        key, query = self.vectors(z)
+        return edge_dot(F.normalize(key, dim=-1), F.normalize(query, dim=-1), edges)
 
     def pair(self, z: Tensor) -> PairScore:
-        return PairScore(*(unit(x) for x in self.vectors(z)))
+        key, query = self.vectors(z)
+        return PairScore(unit(key), unit(query))
 
 
 class Cosine(_Normalised):
@@ -87,8 +88,9 @@ class Cosine(_Normalised):
     Bounded scores: no edge can dominate, whatever the scale of ``z``.
     """
 
-    def vectors(self, z: Tensor) -> Iterator[Tensor]:
-        return iter(self.project(z))
+    def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        key, query = self.project(z)
+        return key, query
 
 
 class Pearson(_Normalised):
@@ -103,8 +105,9 @@ class Pearson(_Normalised):
 
     least_width: ClassVar[int] = 2
 
-    def vectors(self, z: Tensor) -> Iterator[Tensor]:
-        return (p - p.mean(-1, keepdim=True) for p in self.project(z))
+    def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
+        return key, query
 
 
 @checked

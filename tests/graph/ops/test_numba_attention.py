@@ -30,7 +30,7 @@ from beltrami.graph.ops.unit import unit
 
 pytest.importorskip("numba")
 
-from beltrami.graph.ops import numba as backend  # noqa: E402
+from beltrami.graph.ops import numba as backend
 
 close = partial(torch.testing.assert_close, atol=1e-12, rtol=1e-12)
 ACTIVATIONS = (identity, exponential, Leaky(0.2))

@@ -1,4 +1,4 @@
-"""Fused attention: scores, weights and aggregation, without storing anything on the edges where Triton serves."""
+"""Fused attention: scores, weights and aggregation by Triton, without storing anything on the edges, or by numba."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +73,8 @@ def attend(
 
     The weights :math:`a_{ij\eta}` are the pair's scores, linked and normalised. On a GPU one kernel computes it for
     sums over rows, two where sums over senders come first; the backward pass computes the scores again. There
-    ``storage`` is a shorter type for the values that are read along edges; sums keep their precision.
+    ``storage`` is a shorter type for the values that are read along edges; sums keep their precision. On a CPU with
+    numba, loops over rows compute it and keep the weights of all heads for the backward pass.
 
     Shapes:
         ``pair`` (n, h, k), ``z`` (n, d) -> (n, d).
@@ -113,7 +114,9 @@ class _Attend(Function):
             "slope": f.slope if isinstance(f, Leaky) else 0.0,
             "squareplus": normalise.link is squareplus_link,
         }
-        forward = _forward_by_numba if dispatch.attention_backend(z) == "numba" else _forward_by_triton
+        ctx.by_numba = dispatch.attention_backend(z) == "numba"
+        forward = _forward_by_numba if ctx.by_numba else _forward_by_triton
+        out: Tensor
         ctx.launch, out, *saved = forward(score, p, q, z, edges, normalise, storage)
         ctx.save_for_backward(p, q, z, *saved)
         return out
@@ -123,7 +126,7 @@ class _Attend(Function):
         p, q, z, *saved = ctx.saved_tensors
         if torch.is_grad_enabled():  # the kernels have no second derivative; plain operations have
             gradients = _differentiable_gradients(ctx, grad[0], p, q, z)
-        elif type(ctx.launch).__name__ == "AttentionLoops":
+        elif ctx.by_numba:
             gradients = ctx.launch.gradients(ctx.edges, [x.contiguous() for x in (p, q, z, grad[0])], saved)
         else:
             from beltrami.graph.ops.triton import attention_backward

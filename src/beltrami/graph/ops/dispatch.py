@@ -3,7 +3,7 @@
 | backend   | serves                                        | chosen by "auto"             |
 |-----------|-----------------------------------------------|------------------------------|
 | triton    | floating point on CUDA devices                | always                       |
-| numba     | single and double precision on the CPU        | for several heads, or in place |
+| numba     | single and double precision on the CPU        | for several heads, in place, or for attention |
 | vendor    | single and double precision (MKL, cuSPARSE)   | else                         |
 | reference | any type on any device, in plain torch        | else                         |
 """

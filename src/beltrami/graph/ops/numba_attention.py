@@ -19,8 +19,7 @@ from torch import Tensor
 from beltrami.graph.edges import Edges
 from beltrami.graph.ops.numba import fast_jit, run
 
-ACTIVATIONS = ("identity", "exponential", "leaky")
-EXPONENTIAL, LEAKY = 1, 2
+ACTIVATIONS, EXPONENTIAL, LEAKY = ("identity", "exponential", "leaky"), 1, 2
 LARGE = 1e6  # beyond this, sqrt(s^2 + 4) is |s| to twelve digits, and s^2 might overflow
 
 
@@ -55,26 +54,20 @@ def _squareplus(x, gain):  # type: ignore[no-untyped-def]
 @fast_jit
 def _scales(ptr, edge, weight, logarithms, root, out, first, last):  # type: ignore[no-untyped-def]
     """Logarithm or inverse of the sum of weights of each row, or with ``root`` of its square root."""
-    heads, kind = weight.shape[1], weight.dtype.type
-    top, half = np.empty(heads, weight.dtype), kind(0.5)
+    heads, share, top = weight.shape[1], weight.dtype.type(0.5 if root else 1), np.empty_like(out[0])
     for i in range(first, last):
         out[i] = 0
-        begin, end = ptr[i], ptr[i + 1]
-        if begin == end:
-            continue
-        top[:] = weight[edge[begin]]
-        for entry in range(begin + 1, end if logarithms else begin):
-            e = edge[entry]
+        top[:] = -np.inf
+        for entry in range(ptr[i], ptr[i + 1] if logarithms else ptr[i]):
             for h in range(heads):
-                top[h] = max(top[h], weight[e, h])
-        for entry in range(begin, end):
+                top[h] = max(top[h], weight[edge[entry], h])
+        for entry in range(ptr[i], ptr[i + 1]):
             e = edge[entry]
             for h in range(heads):
                 out[i, h] += math.exp(weight[e, h] - top[h]) if logarithms else weight[e, h]
         for h in range(heads):
             if logarithms:
-                total = top[h] + math.log(out[i, h])
-                out[i, h] = half * total if root else total
+                out[i, h] = (top[h] + math.log(out[i, h])) * share
             else:
                 out[i, h] = 1 / (math.sqrt(out[i, h]) if root else out[i, h])
 
@@ -221,41 +214,37 @@ class AttentionLoops:
     def attend(self, p: Tensor, q: Tensor, z: Tensor, edges: Edges) -> tuple[Tensor, ...]:
         """Averages (n, d), and what :meth:`gradients` reads: the weights of each head, the derivative of their
         logarithms by the dot product (empty if it is one), means over heads, and the scales for both sides."""
-        (n, heads, width), empty = p.shape, p.new_empty(0, p.shape[1])
+        (n, heads, width), row, column = p.shape, edges.rows, edges.columns
+        empty, root, logarithms = p.new_empty(0, heads), self.sides == "Both", not self.squareplus
         measure = empty[:, 0] if edges.weight is None else edges.weight.to(z.dtype)
+        measure = measure.log() if logarithms else measure
         weight, mean, out = p.new_empty(edges.num_edges, heads), p.new_empty(edges.num_edges), torch.empty_like(z)
-        gain = torch.empty_like(weight) if self.squareplus or self.activation != "identity" else empty
-        measure = measure if self.squareplus else measure.log()
-        row, column, root = edges.rows, edges.columns, self.sides == "Both"
-        rows = empty if self.sides == "Columns" else p.new_empty(n, heads)
-        columns = empty if self.sides == "Rows" else p.new_empty(n, heads)
-        settings = (ACTIVATIONS.index(self.activation), self.slope, self.squareplus, root)
-        tensors = (row.index, row.edge, p, q, measure, *settings, weight, gain, rows)
-        run(_scores, row, *tensors, work=heads * width)
+        gain = empty if logarithms and self.activation == "identity" else torch.empty_like(weight)
+        rows, columns = (p.new_empty(0 if self.sides == other else n, heads) for other in ("Columns", "Rows"))
+        score = (measure, ACTIVATIONS.index(self.activation), self.slope, self.squareplus, root)
+        run(_scores, row, row.index, row.edge, p, q, *score, weight, gain, rows, work=heads * width)
         if len(columns):
-            run(_scales, column, column.edge, weight, not self.squareplus, root, columns, work=heads)
-        tensors = (row.index, weight, not self.squareplus, rows, columns, z, mean, out)
-        run(_averages, row, *tensors, work=heads + z.shape[1])
-        return out, weight, gain, mean, *((rows, columns) if root else ())
+            run(_scales, column, column.edge, weight, logarithms, root, columns, work=heads)
+        run(_averages, row, row.index, weight, logarithms, rows, columns, z, mean, out, work=heads + z.shape[1])
+        return out, weight, gain, mean, rows, columns
 
     def gradients(self, edges: Edges, inputs: Sequence[Tensor], saved: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients of p, q (n, h, k) and z (n, d), from p, q, z and the gradient of the averages."""
         (p, q, z, g), (weight, gain, mean, *scales) = inputs, saved
-        row, column = edges.rows, edges.columns
         dp, dq, dz, t = (torch.empty_like(x) for x in (p, q, z, weight))
-        sums, nothing = p.new_empty(p.shape[:2]), z.new_empty(len(z), 0)
+        sums, nothing, work = p.new_empty(p.shape[:2]), z.new_empty(len(z), 0), p[0].numel() + 2 * z.shape[1]
+        rows, columns = ((x, x.index, x.edge) for x in (edges.rows, edges.columns))
         of_rows, of_columns = (q, mean, nothing, dp, nothing), (p, mean, g, dq, dz)
-        work = p[0].numel() + 2 * z.shape[1]
         if self.sides == "Rows":
-            run(_pull_one, row, row.index, row.edge, weight, gain, g, z, t, sums, *of_rows, work=work)
+            run(_pull_one, *rows, weight, gain, g, z, t, sums, *of_rows, work=work)
+            run(_pull, *columns, t, *of_columns, work=work)
         elif self.sides == "Columns":
-            run(_pull_one, column, column.index, column.edge, weight, gain, z, g, t, sums, *of_columns, work=work)
-            run(_pull, row, row.index, row.edge, t, *of_rows, work=work)
-            return dp, dq, dz
+            run(_pull_one, *columns, weight, gain, z, g, t, sums, *of_columns, work=work)
+            run(_pull, *rows, t, *of_rows, work=work)
         else:
-            shared, other_sums = (weight, not self.squareplus, *scales), torch.empty_like(sums)
-            run(_products, row, row.index, row.edge, *shared, g, z, t, sums, work=work)
-            run(_sums, column, column.edge, t, other_sums, work=weight.shape[1])
-            run(_pull_both, row, row.index, row.edge, gain, *shared, t, sums, other_sums, *of_rows, work=work)
-        run(_pull, column, column.index, column.edge, t, *of_columns, work=work)
+            logarithms, other_sums = not self.squareplus, torch.empty_like(sums)
+            run(_products, *rows, weight, logarithms, *scales, g, z, t, sums, work=work)
+            run(_sums, edges.columns, edges.columns.edge, t, other_sums, work=weight.shape[1])
+            run(_pull_both, *rows, gain, weight, logarithms, *scales, t, sums, other_sums, *of_rows, work=work)
+            run(_pull, *columns, t, *of_columns, work=work)
         return dp, dq, dz

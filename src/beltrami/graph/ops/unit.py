@@ -39,4 +39,5 @@ class _Unit(Function):
         if not torch.is_grad_enabled():
             return numba.unit_gradient(out, norm, grad[0].contiguous(), LEAST)
         x = x.view_as(x)  # the loops have no second derivative; plain operations have
-        return torch.autograd.grad(F.normalize(x, dim=-1, eps=LEAST), x, grad[0], create_graph=True)[0]
+        dx: Tensor = torch.autograd.grad(F.normalize(x, dim=-1, eps=LEAST), x, grad[0], create_graph=True)[0]
+        return dx
