@@ -52,6 +52,7 @@ def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sparse_product, "TILE", 16)
     monkeypatch.setattr("beltrami.graph.ops.triton.attention_score.TILE", 16)
     monkeypatch.setattr("beltrami.graph.ops.triton.attention_forward.ONE_PASS", 4)  # one head of four channels
+    monkeypatch.setattr("beltrami.graph.ops.attention.MAX_STORED", 0)  # attention without stored weights
     monkeypatch.setattr("beltrami.scheme.exponential.linear_combination_triton.TILE", 16)
     interpreted = not torch.cuda.is_available()
     monkeypatch.setattr(recurrence_sum, "uses_triton", lambda tensor: tensor.is_cuda or interpreted)

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from beltrami.arguments import Count, Finite, checked
 from beltrami.diffusivity.base import Paired, Projection, Start, check_heads, xavier
 from beltrami.graph import Edges, Leaky, Normaliser, PairScore, edge_dot, spread
+from beltrami.graph.ops.unit import unit
 
 
 @checked
@@ -66,11 +67,17 @@ class _Normalised(Paired):
         super().__init__(normalise)
         self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
 
-    def score(self, z: Tensor, edges: Edges) -> Tensor:
-        return self.pair(z).score(edges)
-
     @abstractmethod
-    def pair(self, z: Tensor) -> PairScore: ...
+    def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the keys and the queries before they are divided by their norms, each (n, h, k)."""
+
+    def score(self, z: Tensor, edges: Edges) -> Tensor:
+        key, query = self.vectors(z)
+        return edge_dot(F.normalize(key, dim=-1), F.normalize(query, dim=-1), edges)
+
+    def pair(self, z: Tensor) -> PairScore:
+        key, query = self.vectors(z)
+        return PairScore(unit(key), unit(query))
 
 
 class Cosine(_Normalised):
@@ -81,9 +88,9 @@ class Cosine(_Normalised):
     Bounded scores: no edge can dominate, whatever the scale of ``z``.
     """
 
-    def pair(self, z: Tensor) -> PairScore:
+    def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:
         key, query = self.project(z)
-        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+        return key, query
 
 
 class Pearson(_Normalised):
@@ -98,9 +105,9 @@ class Pearson(_Normalised):
 
     least_width: ClassVar[int] = 2
 
-    def pair(self, z: Tensor) -> PairScore:
+    def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:
         key, query = (p - p.mean(-1, keepdim=True) for p in self.project(z))
-        return PairScore(F.normalize(key, dim=-1), F.normalize(query, dim=-1))
+        return key, query
 
 
 @checked
@@ -123,12 +130,12 @@ class ScalarCosine(Paired):
         self.sharpness.copy_(self._first * 2.0 ** torch.arange(self.heads))
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
-        unit = F.normalize(z, dim=-1)[:, None]
-        return self.sharpness * edge_dot(unit, unit, edges)  # (m, h)
+        direction = F.normalize(z, dim=-1)[:, None]
+        return self.sharpness * edge_dot(direction, direction, edges)  # (m, h)
 
     def pair(self, z: Tensor) -> PairScore:
-        unit = F.normalize(z, dim=-1)[:, None]
-        return PairScore(self.sharpness[:, None] * unit, unit.expand(-1, len(self.sharpness), -1))
+        direction = unit(z)[:, None]
+        return PairScore(self.sharpness[:, None] * direction, direction.expand(-1, len(self.sharpness), -1))
 
 
 @checked

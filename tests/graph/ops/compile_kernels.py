@@ -26,7 +26,7 @@ from beltrami.graph import (
     row_chunks,
     squareplus_link,
 )
-from beltrami.graph.ops import dispatch, largest
+from beltrami.graph.ops import attention, dispatch, largest
 from beltrami.graph.ops.edge_weights import fused_weights
 from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.graph.ops.triton import attention_forward
@@ -83,6 +83,7 @@ def main() -> None:
     dispatch.backend = lambda tensor, **_: "triton"
     recurrence_sum.uses_triton = lambda tensor: True
     row_chunks.LONG = 4
+    attention.MAX_STORED = 0
     edges = crowd()
     for dtype, normalise, f, attention_forward.ONE_PASS in (
         (torch.float32, Rows(), identity, 128),

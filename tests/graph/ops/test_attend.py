@@ -230,3 +230,11 @@ def test_attention_without_a_kernel_takes_plain_operations(
     weights = normalise(pair.score(edges), edges)[:, 0]
     with ops.use("reference"):
         close(attend(pair, z, edges, normalise=normalise), dense(weights, edges) @ z)
+
+
+@pytest.mark.slow
+def test_attention_with_stored_weights_is_that_without(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = with_derivatives(crowd(), kernels, Both(squareplus_link))
+    monkeypatch.setattr(attention, "MAX_STORED", 2**20)
+    for x, y in zip(with_derivatives(crowd(), kernels, Both(squareplus_link)), without, strict=True):
+        close(x, y)

@@ -1,4 +1,4 @@
-"""Fused attention: scores, weights and aggregation, without storing anything on the edges where Triton serves."""
+"""Fused attention: scores, weights and aggregation by Triton, without storing anything on the edges, or by numba."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from beltrami.graph.ops.triton.attention_score import AttentionLaunch
 
 Activation = Callable[[Tensor], Tensor]
+MAX_STORED = 2**20  # weights of a GPU's edges and heads that are stored: faster where rows are short, but takes memory
 MAX_WIDTH = 512  # channels, of all heads or of the state, that a tile of the kernels holds
 
 
@@ -76,14 +77,22 @@ def attend(
     r"""Average of the state by attention weights, :math:`(A z)_i = \sum_j \frac1h \sum_{\eta} a_{ij\eta} z_j`.
 
     The weights :math:`a_{ij\eta}` are the pair's scores, linked and normalised. On a GPU one kernel computes it for
-    sums over rows, two where sums over senders come first; the backward pass computes the scores again. There
-    ``storage`` is a shorter type for the values that are read along edges; sums keep their precision.
+    sums over rows, two where sums over senders come first; the backward pass computes the scores again. On a small
+    graph kernels over the edges and a sparse product are faster, and store a few numbers an edge and head. There
+    ``storage`` is a shorter type for the values that are read along edges; sums keep their precision. On a CPU with
+    numba, loops over rows compute it and keep the weights of all heads for the backward pass.
 
     Shapes:
         ``pair`` (n, h, k), ``z`` (n, d) -> (n, d).
     """
     if not is_fused(pair, z, edges, normalise):
         return aggregate(normalise(pair.score(edges), edges).mean(-1), z, edges)
+    if storage is None and edges.num_edges * pair.p.shape[1] <= MAX_STORED:
+        from beltrami.graph.ops.edge_weights import fused_weights
+
+        weights = fused_weights(pair, edges, normalise=normalise)
+        if weights is not None:
+            return aggregate(weights, z, edges)
     inputs = (pair.p, pair.q, z, pair.activation, edges, normalise, storage)
     if is_compiling():
         from beltrami.graph.ops.attention_operator import fused
@@ -95,32 +104,35 @@ def attend(
 
 def is_fused(pair: PairScore, z: Tensor, edges: Edges, normalise: Normaliser) -> bool:
     """Whether the fused kernels compute this attention; not for unknown functions or a batch of ``torch.func.vmap``."""
+    backend = dispatch.attention_backend(z)
     return (
-        dispatch.has_kernel(z)
+        backend is not None
         and (is_compiling() or (debug_unwrap(z) is z and debug_unwrap(pair.p) is pair.p))
         and (pair.activation in (identity, exponential) or isinstance(pair.activation, Leaky))
         and type(normalise) in (Rows, Columns, Both)
         and normalise.link in (softmax_link, squareplus_link)
         and (edges.weight is None or not edges.weight.requires_grad)
-        and max(pair.p.shape[1] * pair.p.shape[2], z.shape[1]) <= MAX_WIDTH
+        and (backend == "numba" or max(pair.p.shape[1] * pair.p.shape[2], z.shape[1]) <= MAX_WIDTH)
         and min(z.numel(), pair.p.numel()) > 0
         and pair.p.dtype == z.dtype
     )
 
 
+def _score_settings(f: Activation, normalise: Normaliser) -> dict[str, Any]:
+    return {
+        "activation": "leaky" if isinstance(f, Leaky) else f.__name__,
+        "slope": f.slope if isinstance(f, Leaky) else 0.0,
+        "squareplus": normalise.link is squareplus_link,
+    }
+
+
 def attention_launch(p: Tensor, f: Activation, edges: Edges, normalise: Normaliser) -> "AttentionLaunch":
-    """Return the parameters of the kernels for pairs (n, h, k)."""
+    """Return the parameters of the Triton kernels for pairs (n, h, k)."""
     from beltrami.graph.ops.triton.attention_score import AttentionLaunch
 
-    return AttentionLaunch(
-        activation="leaky" if isinstance(f, Leaky) else f.__name__,
-        slope=f.slope if isinstance(f, Leaky) else 0.0,
-        squareplus=normalise.link is squareplus_link,
-        weight=None if edges.weight is None else edges.weight.contiguous(),
-        heads=p.shape[1],
-        channels=p.shape[2],
-        dtype=p.dtype,
-    )
+    weight = None if edges.weight is None else edges.weight.contiguous()
+    settings = _score_settings(f, normalise)
+    return AttentionLaunch(**settings, weight=weight, heads=p.shape[1], channels=p.shape[2], dtype=p.dtype)
 
 
 class _Attend(Function):
@@ -128,34 +140,55 @@ class _Attend(Function):
     def forward(
         ctx: Any, p: Tensor, q: Tensor, z: Tensor, f: Activation, edges: Edges, normalise: Normaliser, storage: Any
     ) -> Tensor:
-        from beltrami.graph.ops.triton import attention_forward
-
-        launch = attention_launch(p, f, edges, normalise)
-        stored = [x.to(storage or x.dtype).contiguous() for x in (p, q, z)]
-        if isinstance(normalise, Rows):
-            out, rows = attention_forward.attend_rows(launch, edges.rows, *stored)
-            totals: tuple[Tensor | None, Tensor | None] = (rows, None)
-        else:
-            columns = attention_forward.log_sums(launch, edges.columns, stored[1], stored[0])
-            totals = (None, columns)
-            if isinstance(normalise, Both):
-                totals = (0.5 * attention_forward.log_sums(launch, edges.rows, *stored[:2]), 0.5 * columns)
-            out = attention_forward.weighted_sum(launch, edges.rows, stored[0], stored[1], totals, stored[2])
-        ctx.save_for_backward(p, q, z, *totals)
-        ctx.launch, ctx.f, ctx.edges, ctx.normalise, ctx.storage = launch, f, edges, normalise, storage
+        ctx.f, ctx.edges, ctx.normalise, ctx.storage = f, edges, normalise, storage
+        ctx.by_numba = dispatch.attention_backend(z) == "numba"
+        forward = _forward_by_numba if ctx.by_numba else _forward_by_triton
+        out: Tensor
+        ctx.launch, out, *saved = forward(f, p, q, z, edges, normalise, storage)
+        ctx.save_for_backward(p, q, z, *saved)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grad: Tensor) -> tuple[Tensor | None, ...]:
-        p, q, z, *totals = ctx.saved_tensors
+        p, q, z, *saved = ctx.saved_tensors
         if torch.is_grad_enabled():  # the kernels have no second derivative; plain operations have
             gradients = _differentiable_gradients(ctx, grad[0], p, q, z)
+        elif ctx.by_numba:
+            gradients = ctx.launch.gradients(ctx.edges, [x.contiguous() for x in (p, q, z, grad[0])], saved)
         else:
             from beltrami.graph.ops.triton import attention_backward
 
             stored = [x.to(ctx.storage or x.dtype).contiguous() for x in (p, q, z, grad[0])]
-            gradients = attention_backward.gradients(ctx.launch, ctx.edges, stored, (totals[0], totals[1]))
+            gradients = attention_backward.gradients(ctx.launch, ctx.edges, stored, (saved[0], saved[1]))
         return (*gradients, None, None, None, None)
+
+
+def _forward_by_numba(
+    f: Activation, p: Tensor, q: Tensor, z: Tensor, edges: Edges, normalise: Normaliser, storage: Any
+) -> tuple[Any, ...]:
+    """Settings of the loops, the averages, and tensors for the backward pass."""
+    from beltrami.graph.ops.numba_attention import AttentionLoops
+
+    loops = AttentionLoops(**_score_settings(f, normalise), sides=type(normalise).__name__)
+    return loops, *loops.attend(p.contiguous(), q.contiguous(), z.contiguous(), edges)
+
+
+def _forward_by_triton(
+    f: Activation, p: Tensor, q: Tensor, z: Tensor, edges: Edges, normalise: Normaliser, storage: Any
+) -> tuple[Any, ...]:
+    """Settings of the kernels, the averages, and the totals of receivers and senders."""
+    from beltrami.graph.ops.triton import attention_forward
+
+    launch = attention_launch(p, f, edges, normalise)
+    stored = [x.to(storage or x.dtype).contiguous() for x in (p, q, z)]
+    if isinstance(normalise, Rows):
+        return launch, *attention_forward.attend_rows(launch, edges.rows, *stored), None
+    columns = attention_forward.log_sums(launch, edges.columns, stored[1], stored[0])
+    totals: tuple[Tensor | None, Tensor] = (None, columns)
+    if isinstance(normalise, Both):
+        totals = (0.5 * attention_forward.log_sums(launch, edges.rows, *stored[:2]), 0.5 * columns)
+    out = attention_forward.weighted_sum(launch, edges.rows, stored[0], stored[1], totals, stored[2])
+    return launch, out, *totals
 
 
 def _differentiable_gradients(ctx: Any, g: Tensor, *inputs: Tensor) -> tuple[Tensor | None, ...]:

@@ -3,7 +3,7 @@
 | backend   | serves                                        | chosen by "auto"             |
 |-----------|-----------------------------------------------|------------------------------|
 | triton    | floating point on CUDA devices                | always                       |
-| numba     | single and double precision on the CPU        | for several heads, or in place |
+| numba     | single and double precision on the CPU        | for several heads, in place, or for attention |
 | vendor    | single and double precision (MKL, cuSPARSE)   | else                         |
 | reference | any type on any device, in plain torch        | else                         |
 """
@@ -66,6 +66,12 @@ def backend(tensor: Tensor, *, heads: int = 1, in_place: bool = False) -> str:
 def has_kernel(tensor: Tensor) -> bool:
     """Whether the Triton kernels serve a tensor."""
     return backend(tensor) == "triton"
+
+
+def attention_backend(tensor: Tensor) -> str | None:
+    """Return the backend whose fused attention serves a tensor, "triton" or "numba"; None if there is none."""
+    name = backend(tensor, in_place=True)  # by numba, if it is installed, for one head too
+    return name if name in ("triton", "numba") else None
 
 
 def loops_over_runs(tensor: Tensor) -> bool:

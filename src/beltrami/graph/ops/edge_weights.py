@@ -9,6 +9,7 @@ from torch.autograd import Function
 from beltrami.graph.edges import Edges
 from beltrami.graph.normalise import Both, Columns, Normaliser, Rows
 from beltrami.graph.ops.attention import PairScore, attention_launch, is_fused
+from beltrami.graph.ops.dispatch import has_kernel
 
 
 def fused_weights(pair: PairScore, edges: Edges, *, normalise: Normaliser) -> Tensor | None:
@@ -17,7 +18,8 @@ def fused_weights(pair: PairScore, edges: Edges, *, normalise: Normaliser) -> Te
     The weights of each head :math:`\eta` are the pair's scores, linked and normalised. None where no kernel serves:
     compute them by ``normalise(pair.score(edges), edges).mean(-1)``.
     """
-    if edges.num_edges == 0 or torch.compiler.is_compiling() or not is_fused(pair, pair.p, edges, normalise):
+    served = has_kernel(pair.p) and edges.num_edges > 0 and not torch.compiler.is_compiling()
+    if not (served and is_fused(pair, pair.p, edges, normalise)):
         return None
     out: Tensor = _EdgeWeights.apply(pair.p, pair.q, pair.activation, edges, normalise)  # type: ignore[no-untyped-call]
     return out
