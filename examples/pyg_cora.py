@@ -18,7 +18,7 @@ class Net(nn.Module):
         self.lin1 = nn.Linear(in_channels, hidden_channels)
         self.lin2 = nn.Linear(hidden_channels, out_channels)
         attention = Cosine(out_channels, 8, heads=2, normalise=Both())
-        self.conv = BeltramiConv(out_channels, time=10.0, diffusivity=attention, source=Source(0.3), stencil=Loops())
+        self.conv = BeltramiConv(out_channels, time=20.0, diffusivity=attention, source=Source(0.3), stencil=Loops())
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         x = F.elu(self.lin1(F.dropout(x, 0.6, self.training)))
