@@ -16,7 +16,7 @@ from beltrami.model.coder import Decoder, Encoder
 from beltrami.model.evolution import Evolution
 from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Euler, Exponential, Scheme, TimeStepping
 from beltrami.scheme.base import warmup
-from beltrami.stencil import Loops, Stencil
+from beltrami.stencil import Chain, Loops, Stencil, TopK
 
 pytestmark = [
     pytest.mark.slow,
@@ -122,9 +122,9 @@ def test_a_graph_may_be_computed_in_the_network() -> None:
         torch.testing.assert_close(traced, eager, rtol=1e-12, atol=1e-12)
 
 
-def test_blend_with_self_loops_and_sparse_features_is_one_graph() -> None:
+def test_blend_with_a_rewired_graph_and_sparse_features_is_one_graph() -> None:
     flow = LinearFlow(ScaledDot(8, 8, heads=2, normalise=Columns()), rate=Rate())
-    evolution = Evolution(flow, scheme=Exponential(rtol=1e-3, atol=1e-3), time=4.0, stencil=Loops())
+    evolution = Evolution(flow, scheme=Exponential(rtol=1e-3, atol=1e-3), time=4.0, stencil=Chain(TopK(5), Loops()))
     model = BLEND(Encoder(6, 8, dropout=0.4), evolution, Decoder(8, 3, dropout=0.2)).double()
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
     x = SparseMatrix.of(features().relu())
