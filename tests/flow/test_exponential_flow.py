@@ -161,7 +161,7 @@ def test_a_whole_model_agrees_with_short_steps_in_logits_and_every_gradient() ->
     results = []
     for scheme in (Scheme(RK4(), ConstantSteps(0.02)), Exponential(1e-10, 0.0)):
         model = small_blend(scheme=scheme, time=6.0, positions=True, loops=True).double()
-        logits = model(toy.x.double(), toy.edge_index, toy.pos.double())
+        logits = model(toy.x.double(), toy.edge_index, pos=toy.pos.double())
         torch.nn.functional.cross_entropy(logits, toy.y).backward()
         results.append((logits.detach(), {name: p.grad for name, p in model.named_parameters()}))
     (logits, gradients), (found, found_gradients) = results

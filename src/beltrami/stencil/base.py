@@ -48,7 +48,7 @@ class Fixed(Stencil):
     @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
         if is_compiling():
-            return edges if isinstance(self, Keep) else rewired_edges(self, z, edges)
+            return edges if isinstance(self, Keep) else rewired_edges([self], z, edges)
         return self.rewired(edges)
 
     def rewired(self, edges: Edges) -> Edges:
@@ -146,6 +146,9 @@ class Chain(Stencil):
 
     @checked
     def __call__(self, z: Tensor, edges: Edges) -> Edges:
+        fixed = [stencil for stencil in self.stencils if isinstance(stencil, Fixed)]
+        if is_compiling() and len(fixed) == len(self.stencils):  # one operator: weights may be missing in between
+            return rewired_edges(fixed, z, edges)
         for stencil in self.stencils:
             edges = stencil(z, edges)
         return edges

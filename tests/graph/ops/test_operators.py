@@ -36,7 +36,7 @@ OPERATORS = {
     "largest": (operators.transfer, (normal(M, 2), *CSR, True, "largest")),
     "compress": (operators.compress, (EDGES.edge_index.flip(1), N)),
     "transpose": (operators.transpose, CSR),
-    "rewire": (rewire, (PTR, INDEX, EDGES.weight, id(LOOPS))),
+    "rewire": (rewire, (PTR, INDEX, EDGES.weight, [id(LOOPS)])),
     "dropout_mask": (dropout_mask, (torch.tensor(3).int(), torch.tensor(1).int(), [4, 3], 5)),
     "exponential": (
         sum_operator.expand,
