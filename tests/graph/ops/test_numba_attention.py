@@ -8,6 +8,7 @@ import torch
 from checks import GRAPHS, NORMALISERS, alone, bare, crowd, dense, normal, ragged, weights_by_loops
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
+from torch.func import vjp, vmap
 from torch.nn import functional as F
 
 from beltrami.graph import (
@@ -169,6 +170,17 @@ def test_numba_serves_attention_of_any_width_where_it_is_installed(monkeypatch: 
     monkeypatch.setattr(dispatch, "_is_installed", lambda package: False)
     out = attend(PairScore(p, q), z, GRAPHS["kite"], normalise=Rows())
     assert "_Attend" not in str(out.grad_fn)
+
+
+def test_transforms_of_functions_take_plain_operations() -> None:
+    p, q, z = (x.detach() for x in inputs(4))
+
+    def run(z: Tensor) -> Tensor:
+        return attend(PairScore(unit(p), unit(q)), z, GRAPHS["kite"], normalise=Rows())
+
+    close(vmap(run)(torch.stack((z, 2 * z))), torch.stack((run(z), run(2 * z))))
+    ones = torch.ones_like(z)
+    close(vjp(run, z)[1](ones)[0], torch.autograd.functional.vjp(run, z, ones)[1])
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

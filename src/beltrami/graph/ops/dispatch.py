@@ -69,8 +69,11 @@ def has_kernel(tensor: Tensor) -> bool:
 
 
 def attention_backend(tensor: Tensor) -> str | None:
-    """Return the backend whose fused attention serves a tensor, "triton" or "numba"; None if there is none."""
+    """Return the backend whose fused attention serves a tensor, "triton" or "numba"; None if there is none. Numba's has
+    no rules for ``torch.func`` transforms, inside which plain operations serve."""
     name = backend(tensor, in_place=True)  # by numba, if it is installed, for one head too
+    if name == "numba" and torch._C._are_functorch_transforms_active():
+        return None
     return name if name in ("triton", "numba") else None
 
 

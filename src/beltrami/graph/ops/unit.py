@@ -5,8 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.compiler import is_compiling
-from torch.func import debug_unwrap
 from torch.nn import functional as F
 
 from beltrami.graph.ops import dispatch
@@ -17,8 +15,7 @@ LEAST = 1e-12  # shorter vectors are divided by this number
 def unit(x: Tensor) -> Tensor:
     r"""Divide vectors along the last axis by their norms, :math:`u = x / \max(\|x\|, 10^{-12})`, as
     ``torch.nn.functional.normalize``, whose gradient takes ten passes over x on a CPU."""
-    plain = is_compiling() or dispatch.attention_backend(x) != "numba" or debug_unwrap(x) is not x
-    if plain or x.numel() == 0:
+    if dispatch.attention_backend(x) != "numba" or x.numel() == 0:
         return F.normalize(x, dim=-1, eps=LEAST)
     out: Tensor = _Unit.apply(x)  # type: ignore[no-untyped-call]
     return out
