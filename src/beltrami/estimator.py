@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted
 
 from beltrami.auto.fit_graph import fit_graph
 from beltrami.data.labelled_split import CALIBRATION, FOLDS
@@ -15,7 +15,7 @@ from beltrami.estimator_input import as_table, class_column, features, label_col
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions
 from beltrami.predict.predictor import Predictor
 
-BUDGET = 10.0  # seconds
+BUDGET = 5.0  # seconds
 Array = NDArray[Any]
 Recipe = Literal["auto", "linear"]
 
@@ -159,7 +159,7 @@ class BeltramiClassifier(ClassifierMixin, _GraphEstimator):  # type: ignore[misc
         """
         x = features(self, X, y)
         y = np.asarray(y)
-        check_consistent_length(x, y)
+        check_consistent_length(X, y)
         self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
         if self.multilabel_:
             self.classes_, labels, task = *label_columns(y), "labels"
@@ -216,9 +216,8 @@ class BeltramiRegressor(RegressorMixin, _GraphEstimator):  # type: ignore[misc]
                 "`sklearn.multioutput.MultiOutputRegressor`."
             )
         y = column_or_1d(y, warn=True)
-        check_consistent_length(x, y)
-        if np.isinf(y).any():
-            raise ValueError("Input y contains infinity: a target is a finite number, or NaN where it is unknown.")
+        check_consistent_length(X, y)
+        assert_all_finite(y, allow_nan=True, input_name="y")
         found = cast(NumberPredictions, self._fit(x, {"y": Numbers(y)}, edges, task="numbers"))
         self.transduction_ = found.values.numpy()
         return self

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import assert_all_finite, validate_data
 
 from beltrami.data.frame import table_from_frame
 from beltrami.data.graph_object import graph_from_arrays
@@ -41,6 +41,7 @@ def class_column(y: Array) -> tuple[Array, dict[str, Column]]:
     """Return the classes in ``y`` (n,), sorted, and the column of their numbers."""
     known = _known(y)
     values = np.array(y[known].tolist()) if y.dtype == object else y[known]
+    assert_all_finite(values, input_name="y")
     check_classification_targets(values)
     classes, found = np.unique(values, return_inverse=True)
     codes = np.full(len(y), UNLABELLED)
@@ -72,7 +73,7 @@ def as_table(x: Any, edges: Any = None, *, labels: Mapping[str, Column] | None =
     rows = len(next(iter(x.values()))) if isinstance(x, Mapping) else x.shape[0]
     arrays = _edge_arrays(edges, rows)
     if not isinstance(x, Mapping):
-        arrays["x"] = from_scipy(cast(csr_array, x)) if issparse(x) else torch.as_tensor(x, dtype=torch.float32)
+        arrays["x"] = from_scipy(cast(csr_array, x)) if issparse(x) else torch.from_numpy(np.array(x, dtype=np.float32))
     table = graph_from_arrays(arrays, Roles(), source="X", nodes=rows)
     table.columns.update(x if isinstance(x, Mapping) else {})
     table.labels.update(labels or {})

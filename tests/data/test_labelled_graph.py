@@ -44,7 +44,8 @@ def test_weights_of_nearest_rows_follow_the_density() -> None:
 def test_equal_rows_have_finite_weights() -> None:
     edges = nearest(torch.tensor([[0.0], [0.0], [0.0], [5.0]]), k=2)
     assert edges.weight is not None
-    assert bool(torch.isfinite(edges.weight).all()) and float(edges.weight.max()) == 1
+    assert bool(torch.isfinite(edges.weight).all())
+    assert float(edges.weight.max()) == 1
 
 
 def test_weights_are_divided_by_their_median_and_cut_off() -> None:
@@ -68,7 +69,8 @@ def test_new_rows_come_first_and_only_receive() -> None:
     assert not bool((j < 2).any())
     kept = i >= 2
     assert new.edges.edge_index[:, kept].equal(graph.edges.edge_index + 2)
-    assert graph.edges.weight is not None and new.edges.weight is not None
+    assert graph.edges.weight is not None
+    assert new.edges.weight is not None
     assert new.edges.weight[kept].equal(graph.edges.weight)
 
 
@@ -79,5 +81,6 @@ def test_nearest_rows_do_not_depend_on_the_scale(scale: float, sparse: bool) -> 
     some, scaled = (x.to_sparse(), (scale * x).to_sparse()) if sparse else (x, scale * x)
     found, expected = nearest(scaled), nearest(some)
     assert found.edge_index.equal(expected.edge_index)
-    assert found.weight is not None and expected.weight is not None
+    assert found.weight is not None
+    assert expected.weight is not None
     assert found.weight.allclose(expected.weight, rtol=1e-5)

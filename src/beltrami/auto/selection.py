@@ -146,13 +146,13 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
 
 def _unfit(config: RunConfig, graph: LabelledGraph, device: str, seconds: float) -> str:
     """Return why a configuration is not tried on a graph within some seconds; empty if it is."""
-    if seconds <= 0:
-        return "left out: the budget is spent"
     stencil = config.stencil
     compares = getattr(stencil, "reweight", None), getattr(stencil, "add", None)
+    if any(each is not None and each.kind != "none" for each in compares) and graph.by_features:
+        return "left out: the edges join similar rows already"
+    if seconds <= 0:
+        return "left out: the budget is spent"
     if any(each is not None and each.kind != "none" for each in compares):
-        if graph.by_features:
-            return "left out: the edges join similar rows already"
         n, d = graph.x.shape
         searches = compares[1] is not None and compares[1].kind != "none"
         if n * d > LARGEST_SIMILARITY or (searches and device == "cpu" and n * n * d > seconds * PAIRS_PER_SECOND):
