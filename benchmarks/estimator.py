@@ -5,8 +5,9 @@
 
 Digits, wine and breast cancer; 5 or 20 labels a class, drawn by the seeds 0 to 19; accuracy at all other rows. The
 rivals choose kernel parameter, alpha and raw or standardised features by five-fold cross-validation of the accuracy
-within the labelled rows, with the limits of their iterations in closed form; the chosen ones are then fitted by
-scikit-learn's classes. Ties go to the first setting.
+within the labelled rows. Both are computed in closed form, as the limits of their iterations, which scikit-learn's
+classes do not always reach in a thousand steps; settings whose iteration diverges are left out. Ties go to the first
+setting.
 """
 
 import argparse
@@ -29,7 +30,6 @@ from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import kneighbors_graph
 from sklearn.preprocessing import StandardScaler
-from sklearn.semi_supervised import LabelPropagation, LabelSpreading
 
 from beltrami import BeltramiClassifier
 
@@ -79,11 +79,12 @@ def run_ours(name: str, recipe: str) -> Iterator[dict[str, Any]]:
             given[rows] = y[rows]
             start = time.perf_counter()
             model = BeltramiClassifier(recipe, calibration=0.0).fit(x, given)
-            yield _line(name, labels, seed, f"beltrami {recipe}", model.transduction_, y, given, start) | {
+            yield _line(name, labels, seed, f"beltrami {recipe}", model.transduction_, y, given) | {
+                "seconds": round(time.perf_counter() - start, 3),
                 "settings": {
                     "chosen": model.predictor_.record["chosen"],
                     "neighbours": model.predictor_.graph.neighbours,
-                }
+                },
             }
 
 
@@ -91,21 +92,18 @@ def run_rivals(name: str) -> Iterator[dict[str, Any]]:
     x, y = DATASETS[name](return_X_y=True)
     inputs = {"raw": x, "standardised": StandardScaler().fit_transform(x)}
     cells = {(labels, seed): draw(y, labels, seed) for labels in LABELS for seed in SEEDS}
-    best: dict[tuple[int, int, str], tuple[float, dict[str, Any]]] = {}
+    best: dict[tuple[int, int, str], tuple[float, dict[str, Any], Array]] = {}
     for rival, settings, outputs in _settings(inputs, y):
         for (labels, seed), rows in cells.items():
             folds = StratifiedKFold(5, shuffle=True, random_state=seed).split(rows, y[rows])
             right = [np.mean(outputs(rows[a])[rows[b]].argmax(1) == y[rows[b]]) for a, b in folds]
             key = labels, seed, rival
             if key not in best or np.mean(right) > best[key][0]:
-                best[key] = float(np.mean(right)), settings
-    for (labels, seed, rival), (_, settings) in best.items():
+                best[key] = float(np.mean(right)), settings, outputs(rows).argmax(1)
+    for (labels, seed, rival), (_, settings, told) in best.items():
         given = np.full(len(y), -1)
-        rows = cells[labels, seed]
-        given[rows] = y[rows]
-        start = time.perf_counter()
-        model = _rival(rival, settings).fit(inputs[settings["features"]], given)
-        yield _line(name, labels, seed, rival, model.transduction_, y, given, start) | {"settings": settings}
+        given[cells[labels, seed]] = 0
+        yield _line(name, labels, seed, rival, told, y, given) | {"settings": settings}
 
 
 def _settings(inputs: dict[str, Array], y: Array) -> Iterator[tuple[str, dict[str, Any], Callable[[Array], Array]]]:
@@ -124,7 +122,8 @@ def _settings(inputs: dict[str, Array], y: Array) -> Iterator[tuple[str, dict[st
             chosen = {"features": features, **parameter}
             similar: Array = -np.asarray(laplacian(weight, normed=True))
             np.fill_diagonal(similar, 0)
-            for alpha in ALPHAS:
+            radius = _spectral_radius(similar)
+            for alpha in (each for each in ALPHAS if each * radius < 1):
                 inverse = np.linalg.inv(np.eye(n) - alpha * similar)
                 yield (
                     f"LabelSpreading {kernel}",
@@ -140,6 +139,16 @@ def _settings(inputs: dict[str, Array], y: Array) -> Iterator[tuple[str, dict[st
             )
 
 
+def _spectral_radius(matrix: Array, *, steps: int = 300) -> float:
+    """Return the largest eigenvalue of a matrix without negative entries, by the power method."""
+    vector, value = np.ones(len(matrix)), 0.0
+    for _ in range(steps):
+        vector = matrix @ vector
+        value = float(np.linalg.norm(vector))
+        vector = vector / value
+    return value
+
+
 def _spread(inverse: Array, one_hot: Array, rows: Array) -> Array:
     return np.asarray(inverse[:, rows] @ one_hot[rows])
 
@@ -148,24 +157,10 @@ def _harmonic(green: Array, one_hot: Array, rows: Array) -> Array:
     return np.asarray(green[:, rows] @ np.linalg.lstsq(green[np.ix_(rows, rows)], one_hot[rows], rcond=None)[0])
 
 
-def _rival(name: str, settings: dict[str, Any]) -> Any:
-    method, kernel = name.split()
-    kind = LabelSpreading if method == "LabelSpreading" else LabelPropagation
-    return kind(kernel=kernel, max_iter=1000, **{key: value for key, value in settings.items() if key != "features"})
-
-
-def _line(
-    name: str, labels: int, seed: int, method: str, told: Array, y: Array, given: Array, start: float
-) -> dict[str, Any]:
+def _line(name: str, labels: int, seed: int, method: str, told: Array, y: Array, given: Array) -> dict[str, Any]:
     hidden = given < 0
-    return {
-        "dataset": name,
-        "labels": labels,
-        "seed": seed,
-        "method": method,
-        "accuracy": float(100 * np.mean(told[hidden] == y[hidden])),
-        "seconds": round(time.perf_counter() - start, 3),
-    }
+    accuracy = float(100 * np.mean(told[hidden] == y[hidden]))
+    return {"dataset": name, "labels": labels, "seed": seed, "method": method, "accuracy": accuracy}
 
 
 def table(lines: list[dict[str, Any]]) -> list[str]:

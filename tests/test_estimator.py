@@ -226,7 +226,7 @@ def test_sets_hold_the_digit_as_often_as_asked() -> None:
 
 @pytest.mark.slow
 def test_the_portfolio_is_trained_by_default() -> None:
-    x, y, given = blobs()
+    x, y, given = blobs(n=180, labelled=34)
     model = BeltramiClassifier(budget=2.0).fit(x, given)
     attempts = {each["name"]: each for each in model.predictor_.record["attempts"]}
     assert "attention" in attempts

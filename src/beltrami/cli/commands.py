@@ -80,8 +80,9 @@ def train(
     json: Json = False,
     device: Device = "cpu",
     compare: Annotated[
-        int, Option(min=0, help="Print means over so many splits, beside those of scikit-learn's LabelSpreading.")
-    ] = 0,
+        int | None,
+        Option(min=1, help="Print means over so many splits, beside those of scikit-learn's LabelSpreading."),
+    ] = None,
 ) -> None:
     """Train a model on a dataset, or on a graph of your own, and report its accuracy.
 

@@ -78,7 +78,7 @@ class Running:
             yield
 
 
-def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path], compare: int) -> None:
+def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path], compare: int | None) -> None:
     """Train a configuration in its folder, or go on with it, and print the result."""
     from beltrami.config.build import build_training
     from beltrami.precompute import resolve_files
