@@ -83,6 +83,7 @@ def ring_of_groups() -> tuple[Array, Array, Array, Array]:
     return random.randn(60, 3) + 0.5 * y[:, None], y, given, np.array(pairs).T
 
 
+@pytest.mark.slow
 def test_edges_are_given_in_any_form() -> None:
     x, y, given, pairs = ring_of_groups()
     both = np.concatenate((pairs, pairs[::-1]), 1)
@@ -100,6 +101,7 @@ def test_edges_are_given_in_any_form() -> None:
         assert np.allclose(model.label_distributions_, models[0].label_distributions_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_edges_in_one_direction_are_announced_and_used_in_both() -> None:
     x, _, given, pairs = ring_of_groups()
     both = np.concatenate((pairs, pairs[::-1]), 1)
@@ -110,6 +112,7 @@ def test_edges_in_one_direction_are_announced_and_used_in_both() -> None:
         assert np.allclose(model.label_distributions_, expected.label_distributions_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_wrong_inputs_are_refused() -> None:
     x, _, given, pairs = ring_of_groups()
     model = BeltramiClassifier(**FAST)
@@ -137,6 +140,7 @@ def test_wrong_inputs_are_refused() -> None:
         model.predict_set()
 
 
+@pytest.mark.slow
 def test_several_labels_a_row() -> None:
     x, y, _ = blobs()
     true = np.stack((y == 0, y != 1, y == 2), 1).astype(int)
@@ -148,6 +152,7 @@ def test_several_labels_a_row() -> None:
     assert model.classes_.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted() -> None:
     x, y = load_diabetes(return_X_y=True)
     given = np.where(np.arange(len(y)) % 2, y, np.nan)
@@ -161,6 +166,7 @@ def test_numbers_are_predicted() -> None:
         assert 0.7 < np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])) < 0.95
 
 
+@pytest.mark.slow
 def test_data_frames_with_words_are_accepted() -> None:
     pandas = pytest.importorskip("pandas")
     x, y, given = blobs()
