@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo check test lint types format lines clean
 
 demo: $(VENV)/.core
-	$(BIN)/beltrami train digits --compare --out runs/demo
+	$(BIN)/beltrami train digits --compare 10 --out runs/demo
 
 check: lint types
 	$(PYTEST) -m "not slow"

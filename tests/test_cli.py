@@ -312,11 +312,12 @@ def test_baseline_is_trained_and_evaluated_as_any_other_model(beltrami: Beltrami
 @pytest.mark.slow
 def test_run_without_out_goes_to_a_folder_of_its_own_and_may_be_compared(beltrami: Beltrami, tmp_path: Path) -> None:
     settings = ["--set", "train.epochs=1", "--set", "train.time_grid.kind=terminal"]
-    outcome = beltrami("train", "--recipe", "uniform", "--split-seed", "5", "--compare", *settings)
+    outcome = beltrami("train", "--recipe", "uniform", "--split-seed", "5", "--compare", "2", *settings)
     assert outcome.code == 0
     result = json.loads((tmp_path / "runs" / "digits-uniform-0" / "result.json").read_text())
     assert (result["seed"], result["split"]["seed"], result["attention_spread"]) == (0, 5, 0.0)
-    assert re.search(r"^LabelSpreading \d+\.\d\d%", outcome.out, flags=re.MULTILINE)
+    means = re.findall(r"^\d+\.\d\d%  (.*), mean over 2 splits$", outcome.out, flags=re.MULTILINE)
+    assert means == ["uniform", *(f"LabelSpreading (scikit-learn, {kernel} kernel)" for kernel in ("rbf", "knn"))]
 
 
 def test_folder_that_cannot_be_made_is_refused_before_training(

@@ -272,7 +272,7 @@ def test_a_replacement_that_was_stopped_is_not_taken_for_the_run_that_it_replace
 
 
 @pytest.mark.parametrize(
-    "option", [("--resume",), ("--json",), ("--checkpoint", "5"), ("--log", "l.jsonl"), ("--compare",)]
+    "option", [("--resume",), ("--json",), ("--checkpoint", "5"), ("--log", "l.jsonl"), ("--compare", "2")]
 )
 def test_options_that_a_check_would_ignore_are_refused(beltrami: Beltrami, option: tuple[str, ...]) -> None:
     refused = beltrami("train", "digits", "--check", *option)

@@ -41,6 +41,7 @@ _EXPORTS = {
     "data.graph_reader": ("read_graph",),
     "auto.fit_graph": ("fit_graph",),
     "predict.predictor": ("Predictor",),
+    "estimator": ("BeltramiClassifier", "BeltramiRegressor"),
 }  # fmt: skip
 _PACKAGE = {name: package for package, names in _EXPORTS.items() for name in names}
 

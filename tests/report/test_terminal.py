@@ -66,12 +66,12 @@ def test_a_run_without_time_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert "none, at epoch 61 of 100" in capsys.readouterr().out
 
 
-def test_label_spreading_is_printed_below_the_accuracy(capsys: pytest.CaptureFixture[str]) -> None:
-    print_run(RESULT, folder=Path("runs"), label_spreading={"rbf": 61.5, "knn": 90.123})
+def test_means_over_splits_are_printed_beside_those_of_label_spreading(capsys: pytest.CaptureFixture[str]) -> None:
+    print_run(RESULT, folder=Path("runs"), comparison={RESULT.recipe: [80.0, 90.0], "rbf": [61.5, 61.5]})
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1:3] == [
-        "LabelSpreading 61.50%  (scikit-learn, rbf kernel, same split)",
-        "LabelSpreading 90.12%  (scikit-learn, knn kernel, same split)",
+    assert lines[:2] == [
+        f"85.00%  {RESULT.recipe}, mean over 2 splits",
+        "61.50%  LabelSpreading (scikit-learn, rbf kernel), mean over 2 splits",
     ]
 
 

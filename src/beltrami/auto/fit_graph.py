@@ -8,20 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from beltrami.arguments import DeviceName, Positive, Seed, Share, checked
-from beltrami.auto.baselines import BaselineResult, run_baselines
+from beltrami.arguments import Count, DeviceName, Positive, Seed, Share, checked
+from beltrami.auto.baselines import BaselineResult, run_baselines, run_linear
 from beltrami.auto.kept_members import KeptMembers, about_problem
+from beltrami.auto.linear import TIMES
 from beltrami.auto.selection import Attempt, Selection, linear_selection, select
+from beltrami.auto.table_graph import choose_graph
 from beltrami.data import Dataset, Split
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_graph import LabelledGraph
-from beltrami.data.labelled_split import CALIBRATION, check_training, hold_out, labelled, split_labels
+from beltrami.data.labelled_split import CALIBRATION, FOLDS, check_training, hold_out, labelled, split_labels
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets, read_targets
 from beltrami.predict.conformal import Conformal, ScoreKind
-from beltrami.predict.predictor import Calibration, Predictor, task_of
+from beltrami.predict.predictor import Calibration, Predictor
 from beltrami.predict.probability import fit_temperature, match_confidence
-from beltrami.predict.trained_models import fitting_threads
+from beltrami.predict.trained_models import fitting_threads, task_of
 from beltrami.result import versions
 from beltrami.run import sparse_where_it_pays
 from beltrami.train import Classification, Task, read_test
@@ -44,6 +46,8 @@ def fit_graph(
     calibration: Share = CALIBRATION,
     seed: Seed = 0,
     device: DeviceName = "cpu",
+    folds: Count = FOLDS,
+    baselines: bool = True,
     report: Report = lambda result: None,
     checkpoint: Path | None = None,
 ) -> Predictor:
@@ -57,17 +61,25 @@ def fit_graph(
         balanced: let every class count the same, however few of its nodes are labelled.
         calibration: share of the labels that are set aside for prediction sets.
         seed: of the splits and of the weights.
+        folds: of the cross-validation where labels are few.
+        baselines: run the baselines too, for the report; nothing is chosen by them.
         report: told of every baseline and every member of the portfolio when it is done.
         checkpoint: file in which trained members are kept; the members in it are not trained again.
     """
     targets = read_targets(table.labels, kind=task)
     check_targets(targets, balanced=balanced)
     preprocessing = Preprocessing.learn(table.columns, table.x, ids=table.ids)
-    graph = LabelledGraph.of_table(table, preprocessing, targets)
-    splits = split_labels(targets.y, seed=seed, calibration=calibration, column=table.split)
+    times: Sequence[float] = TIMES
+    splits = split_labels(targets.y, seed=seed, calibration=calibration, column=table.split, folds=folds)
     if targets.kind != "numbers":
         check_training(targets.names, targets.y, splits)
+    if table.edge_index is None and not preprocessing.nodes:
+        chosen = choose_graph(table, targets, splits)
+        graph, preprocessing, times = chosen.graph, chosen.preprocessing, chosen.times
+    else:
+        graph = LabelledGraph.of_table(table, preprocessing, targets)
     options: dict[str, Any] = {"budget": budget, "fast": fast, "balanced": balanced, "seed": seed, "device": device}
+    options |= {"times": times, "baselines": baselines}
     return fit_labelled(graph, splits, preprocessing, **options, report=report, checkpoint=checkpoint)
 
 
@@ -111,10 +123,15 @@ def fit_labelled(
     balanced: bool = False,
     seed: int = 0,
     device: DeviceName = "cpu",
+    times: Sequence[float] = TIMES,
+    baselines: bool = True,
     report: Report = lambda result: None,
     checkpoint: Path | None = None,
 ) -> Predictor:
-    """As :func:`fit_graph`, for a graph whose features are preprocessed and whose labels are split."""
+    """As :func:`fit_graph`, for a graph whose features are preprocessed and whose labels are split.
+
+    ``times`` are those from which linear diffusion chooses.
+    """
     targets = graph.targets
     assert targets is not None
     y, centre, scale = _training_targets(targets, splits)
@@ -124,7 +141,12 @@ def fit_labelled(
         task = Classification.balanced(task.num_outputs, y[train])
     with fitting_threads(graph):
         x = sparse_where_it_pays(graph.x)
-        baselines, linear = run_baselines(x, graph.edges, y, splits, task=task, balanced=balanced, report=report)
+        shared: dict[str, Any] = {"task": task, "times": times, "balanced": balanced}
+        if baselines:
+            results, linear = run_baselines(x, graph.edges, y, splits, **shared, report=report)
+        else:
+            result, linear = run_linear(x, graph.edges, y, splits, **shared)
+            results = [result]
         if fast:
             selection = linear_selection(graph, linear, seed)
         else:
@@ -137,7 +159,7 @@ def fit_labelled(
             )
     outputs = selection.ensemble.outputs(graph, device=device)
     calibration = _calibrate(outputs, targets, splits, centre, scale)
-    record = _record(selection, baselines, outputs, y, splits, task, scale)
+    record = _record(selection, results, outputs, y, splits, task, scale)
     return Predictor(selection.ensemble, graph, tuple(splits), preprocessing, calibration, record)
 
 

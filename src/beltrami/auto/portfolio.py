@@ -30,9 +30,14 @@ class Member:
     settings: tuple[str, ...]
     exclusive: tuple[str, ...] = ()
 
-    def config(self, dataset: str, *, exclusive: bool, seed: int) -> RunConfig:
-        """Return the configuration for a dataset's name."""
+    def config(self, dataset: str, *, exclusive: bool, seed: int, by_features: bool = False) -> RunConfig:
+        """Return the configuration for a dataset's name.
+
+        On a graph ``by_features`` weights are normalised at receivers: new rows, which only receive, then change
+        nothing at the rows of the training.
+        """
         settings = (*self.settings, *(self.exclusive if exclusive else ()))
+        settings += ("diffusivity.over=rows",) if by_features else ()
         return replace(override(BASE, settings), dataset=dataset, seed=seed)
 
 

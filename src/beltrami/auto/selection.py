@@ -80,7 +80,7 @@ def select(
     for place, (name, member) in enumerate(members.items()):
         start = time.perf_counter()
         share = (end - start) / (len(members) - place)
-        config = member.config(as_name(graph.name), exclusive=task.exclusive, seed=seed)
+        config = member.config(as_name(graph.name), exclusive=task.exclusive, seed=seed, by_features=graph.by_features)
         before = None if kept is None else kept.get(name, config, graph, task.num_outputs)
         found: TrainedMember | SolverError | None = before
         end -= 0.0 if before is None else before.seconds  # that were spent before
@@ -146,10 +146,12 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
 
 def _unfit(config: RunConfig, graph: LabelledGraph, device: str, seconds: float) -> str:
     """Return why a configuration is not tried on a graph within some seconds; empty if it is."""
-    if seconds <= 0:
-        return "left out: the budget is spent"
     stencil = config.stencil
     compares = getattr(stencil, "reweight", None), getattr(stencil, "add", None)
+    if any(each is not None and each.kind != "none" for each in compares) and graph.by_features:
+        return "left out: the edges join similar rows already"
+    if seconds <= 0:
+        return "left out: the budget is spent"
     if any(each is not None and each.kind != "none" for each in compares):
         n, d = graph.x.shape
         searches = compares[1] is not None and compares[1].kind != "none"

@@ -79,7 +79,10 @@ def train(
     quiet: Quiet = False,
     json: Json = False,
     device: Device = "cpu",
-    compare: Annotated[bool, Option("--compare", help="Also run scikit-learn's LabelSpreading on the split.")] = False,
+    compare: Annotated[
+        int | None,
+        Option(min=1, help="Print means over so many splits, beside those of scikit-learn's LabelSpreading."),
+    ] = None,
 ) -> None:
     """Train a model on a dataset, or on a graph of your own, and report its accuracy.
 

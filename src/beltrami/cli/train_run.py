@@ -78,14 +78,14 @@ class Running:
             yield
 
 
-def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path], compare: bool) -> None:
+def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path], compare: int | None) -> None:
     """Train a configuration in its folder, or go on with it, and print the result."""
     from beltrami.config.build import build_training
     from beltrami.precompute import resolve_files
     from beltrami.report.progress import display, epoch_callback
     from beltrami.report.terminal import print_run
     from beltrami.result import RunResult
-    from beltrami.run import check_run, load_problem, run_config, save_run
+    from beltrami.run import load_problem, run_config, save_run
     from beltrami.run_folder import CHECKPOINT, is_finished, run_folder
     from beltrami.train import Callback, Checkpoints, JSONLines, TensorBoard
 
@@ -107,13 +107,19 @@ def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path],
                 found, model = run_config(config, problem=problem, callbacks=following, checkpoints=checkpoints)
             save_run(folder, config, found, model)
             result = RunResult.read(folder / "result.json")
-        spreading = None
+        comparison = None
         if compare:
-            from beltrami.lab.label_spreading import spread_labels
+            from beltrami.lab.label_spreading import compare_splits
 
-            _, dataset, split, _ = check_run(config)
-            spreading = spread_labels(dataset, split)
-        print_run(result, folder=folder, label_spreading=spreading)
+            with display(quiet=running.quiet) as shown:
+                comparison = compare_splits(
+                    config,
+                    result.test_accuracy,
+                    splits=compare,
+                    device=running.device,
+                    report=lambda done: shown.update("splits", done, compare),
+                )
+        print_run(result, folder=folder, comparison=comparison)
     if running.json:
         typer.echo(result.to_json())
 

@@ -41,7 +41,7 @@ def labelled(y: Tensor) -> Tensor:
 
 
 def split_labels(
-    y: Tensor, *, seed: int, calibration: float = CALIBRATION, column: Words | None = None
+    y: Tensor, *, seed: int, calibration: float = CALIBRATION, column: Words | None = None, folds: int = FOLDS
 ) -> tuple[Split, ...]:
     """Return one split of the labelled nodes, or several folds of cross-validation where labels are few.
 
@@ -55,8 +55,8 @@ def split_labels(
        requires, except that two labels of each class are left. Fewer than 19 are not set aside at all, and
        0 sets none aside: then there are no prediction sets.
     3. Validation nodes: with at least fifty labels per class on average, a quarter of each class of the rest, at least
-       one. With fewer, five folds, stratified by class: each fold validates once. A class with a single label always
-       trains. Of a node with several labels the rarest counts as its class; numbers are drawn without strata.
+       one. With fewer, ``folds`` folds, stratified by class: each fold validates once. A class with a single label
+       always trains. Of a node with several labels the rarest counts as its class; numbers are drawn without strata.
     """
     if not 0 <= calibration < 1:
         raise ValueError(f"the share of calibration nodes must be at least 0 and below 1; got {calibration}.")
@@ -70,8 +70,8 @@ def split_labels(
     if aside is None:
         aside = _draw_calibration(strata, named.get("val", rest), calibration, random)
     rest = rest & ~aside
-    folds = [named["val"] & ~aside] if "val" in named else _draw_validation(strata, rest, random)
-    return tuple(_split(rest & ~fold, fold, test, aside, seed) for fold in folds)
+    validated = [named["val"] & ~aside] if "val" in named else _draw_validation(strata, rest, random, folds)
+    return tuple(_split(rest & ~each, each, test, aside, seed) for each in validated)
 
 
 def check_training(names: Sequence[str], y: Tensor, splits: Sequence[Split]) -> None:
@@ -137,7 +137,7 @@ def _draw_calibration(strata: Nodes, rest: Mask, share: float, random: np.random
     return _mask(chosen if len(chosen) >= LEAST_CALIBRATION else chosen[:0], len(rest))
 
 
-def _draw_validation(strata: Nodes, rest: Mask, random: np.random.RandomState) -> list[Mask]:
+def _draw_validation(strata: Nodes, rest: Mask, random: np.random.RandomState, folds: int) -> list[Mask]:
     """Return the validation nodes, or those of each fold."""
     nodes = random.permutation(np.flatnonzero(rest))
     classes = [nodes[strata[nodes] == c] for c in np.unique(strata[nodes])]
@@ -147,11 +147,11 @@ def _draw_validation(strata: Nodes, rest: Mask, random: np.random.RandomState) -
     fold, start = np.full(len(rest), -1), 0
     for members in classes:
         if len(members) > 1:
-            fold[members] = (start + np.arange(len(members))) % FOLDS
+            fold[members] = (start + np.arange(len(members))) % folds
             start += len(members)
     if (fold < 0).all():
         raise ValueError("every class has a single label: give at least one class two, so that one can validate.")
-    return [fold == k for k in range(FOLDS) if (fold == k).any()]
+    return [fold == k for k in range(folds) if (fold == k).any()]
 
 
 def _split(train: Mask, val: Mask, test: Mask, aside: Mask, seed: int) -> Split:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -84,11 +84,20 @@ class Preprocessing:
     nodes: tuple[str, ...] = ()
 
     @staticmethod
-    def learn(columns: Mapping[str, Column], x: Tensor | None = None, *, ids: Sequence[str] = ()) -> "Preprocessing":
-        """Learn the rules from the columns of a node table, or from a feature matrix ``x`` in place of columns."""
+    def learn(
+        columns: Mapping[str, Column], x: Tensor | None = None, *, ids: Sequence[str] = (), one_unit: bool = False
+    ) -> "Preprocessing":
+        """Learn the rules from the columns of a node table, or from a feature matrix ``x`` in place of columns.
+
+        ``one_unit``: divide all measurements by one number, the root mean square of their standard deviations, instead
+        of each column by its own spread; for columns of one kind, such as the pixels of an image.
+        """
         found = {name: _word_rule(name, column) for name, column in columns.items() if isinstance(column, Words)}
         names, values = _numeric(columns, x)
         numbers = _learn_numbers(names, values)
+        if one_unit and numbers.kind == "measurements" and numbers.kept:
+            unit = float(np.sqrt(np.nanvar(np.asarray(values)[:, list(numbers.kept)], axis=0).mean()))
+            numbers = replace(numbers, scale=(unit,) * len(numbers.kept))
         used = {*numbers.kept, *numbers.flagged}
         left_out = [name for name, rule in found.items() if not rule.words]
         left_out += [name for c, name in enumerate(names) if c not in used]

@@ -11,7 +11,7 @@ from torch import Tensor
 from beltrami import file_limits as limits
 from beltrami.data.dataset import Split
 from beltrami.data.file import write_atomically
-from beltrami.data.labelled_graph import LabelledGraph
+from beltrami.data.labelled_graph import NEIGHBOURS, LabelledGraph
 from beltrami.data.target import TargetKind, Targets
 from beltrami.errors import DataError, check_matrix
 from beltrami.graph import Edges
@@ -20,7 +20,7 @@ from beltrami.graph import Edges
 def save_graph(path: Path, graph: LabelledGraph, splits: tuple[Split, ...]) -> None:
     """Write a graph and its splits, the whole file or nothing."""
     assert graph.targets is not None
-    facts = {"name": graph.name, "ids": list(graph.ids), "by_features": graph.by_features}
+    facts = {"name": graph.name, "ids": list(graph.ids), "neighbours": graph.neighbours}
     text = json.dumps({**facts, "protocol": splits[0].protocol, "seed": splits[0].seed})
     tensors = {
         "text": torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8),
@@ -55,7 +55,8 @@ def load_graph(path: Path, *, names: tuple[str, ...], kind: TargetKind) -> tuple
             for k in range(len(masks["train"]))
         )
         targets = Targets(kind, names, tensors["y"])
-        graph = LabelledGraph(text["name"], ids, x, edges, targets, text["by_features"])
+        neighbours = text["neighbours"] if "neighbours" in text else NEIGHBOURS * text["by_features"]
+        graph = LabelledGraph(text["name"], ids, x, edges, targets, int(neighbours))
         check_matrix(graph.x, name="x", rows=len(ids))
         if not len(targets.y) == splits[0].num_nodes == len(ids):
             raise ValueError(f"its {len(ids)} nodes have another number of targets or of places in the splits")

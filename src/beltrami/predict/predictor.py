@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -26,9 +27,9 @@ from beltrami.predict.graph_file import load_graph, save_graph
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions, label_reaches
 from beltrami.predict.predictor_file import PredictorFacts
 from beltrami.predict.shares import Explanation
-from beltrami.predict.trained_models import Ensemble, new_model
+from beltrami.predict.trained_models import Ensemble, new_model, task_of
 from beltrami.run_folder import begin_to_save, check_digests, digests
-from beltrami.train import Classification, MultiLabel, Regression, Task, load_weights, save_weights
+from beltrami.train import Task, load_weights, save_weights
 
 NEW_GRAPH = (
     "The graph is not the one that the model was trained on: its coverage is not guaranteed, and no sets are given."
@@ -98,7 +99,8 @@ class Predictor:
         """
         graph = self.graph if table is None else self.graph.followed_by(table, self.preprocessing)
         shown = slice(None if table is None else table.num_nodes)
-        outputs = self.ensemble.outputs(graph, device=device).mean(0)[shown]
+        ensemble = self.ensemble.accurate() if table is not None and graph.by_features else self.ensemble
+        outputs = ensemble.outputs(graph, device=device).mean(0)[shown]
         shared: dict[str, Any] = {"ids": graph.ids[shown]}
         shared["reached"] = self._reached(graph, from_features)
         conformal = self.calibration.conformal if table is None and coverage is not None else None
@@ -159,6 +161,12 @@ class Predictor:
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): train again.") from None
 
+    def __reduce__(self) -> Any:
+        """Pickle as the content of the files of :meth:`save`: weights and settings, and no code."""
+        with TemporaryDirectory() as folder:
+            self.save(folder)
+            return _of_files, ({path.name: path.read_bytes() for path in Path(folder).iterdir()},)
+
     @staticmethod
     def _of_facts(folder: Path, values: Mapping[str, Any]) -> "Predictor":
         if values.get("schema") != SCHEMA:
@@ -174,7 +182,7 @@ class Predictor:
             raise ValueError(f"the graph has {graph.x.shape[1]} features, not {facts.preprocessing.num_features}")
         models = []
         for k in range(len(facts.times)):
-            models.append(new_model(config, graph, outputs=_outputs(graph.targets)))
+            models.append(new_model(config, graph, outputs=len(facts.names)))
             load_weights(models[-1], folder / f"model-{k}.safetensors")
         stated = facts.calibration
         conformal = None if stated.conformal is None else stated.conformal.build()
@@ -233,14 +241,9 @@ class Predictor:
         return task_of(self.targets)
 
 
-def task_of(targets: Targets) -> Task:
-    """Return the task of a graph's targets."""
-    outputs = _outputs(targets)
-    if targets.kind == "classes":
-        return Classification(outputs)
-    return MultiLabel(outputs) if targets.kind == "labels" else Regression(outputs)
-
-
-def _outputs(targets: Targets | None) -> int:
-    assert targets is not None
-    return len(targets.names)
+def _of_files(files: Mapping[str, bytes]) -> Predictor:
+    """Return the predictor in the files of :meth:`Predictor.save`, by their names."""
+    with TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / Path(name).name).write_bytes(content)
+        return Predictor.load(folder)

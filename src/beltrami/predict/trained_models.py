@@ -9,18 +9,21 @@ import torch
 from torch import Tensor
 
 from beltrami.config.build import build_classifier
+from beltrami.config.parser import override
 from beltrami.config.spec import RunConfig
 from beltrami.data.labelled_graph import LabelledGraph
+from beltrami.data.target import Targets
 from beltrami.graph import Edges
 from beltrami.model import Classifier, Inputs
 from beltrami.model.coder import Matrix
 from beltrami.predict.explain import explain
 from beltrami.predict.shares import Explanation, Margin
 from beltrami.run import similarity_edges, sparse_where_it_pays
-from beltrami.train import predict
+from beltrami.train import Classification, MultiLabel, Regression, Task, predict
 
 T = TypeVar("T")
 SMALL = 2**20  # nodes times channels up to which one thread is faster than several
+SMALL_ERROR = 1e-7  # of a solve, relative to the largest state
 CHANNELS = 64  # of a usual state
 
 
@@ -37,6 +40,17 @@ class Ensemble:
         """Return the outputs of every model at all nodes, (models, n, outputs), on the CPU."""
         return torch.stack(self._each(graph, device, lambda model, inputs, t: predict(model, inputs, time=t).cpu()))
 
+    def accurate(self) -> "Ensemble":
+        """Return the same models with small tolerances: the error at a node is bounded relative to the largest state of
+        all nodes, so that otherwise the output at one node would depend on which others are there."""
+        config = override(self.config, (f"scheme.rtol={SMALL_ERROR}", f"scheme.atol={SMALL_ERROR}"))
+        models = []
+        for model in self.models:
+            weights = model.state_dict()
+            models.append(build_classifier(config, features=model.features, positions=0, num_classes=model.num_classes))
+            models[-1].load_state_dict(weights)
+        return Ensemble(config, tuple(model.eval() for model in models), self.times)
+
     def explain(self, graph: LabelledGraph, node: int, *, exclusive: bool = True) -> Explanation:
         """Return what the mean output at a node came from; see :func:`beltrami.predict.explain.explain`."""
         mean = self.outputs(graph).mean(0)[node]
@@ -51,6 +65,14 @@ class Ensemble:
             x, edges = prepare(self.config, graph, device=device)
             models = [model.to(device) for model in self.models]
             return [use(model, model.prepare(x, edges), t) for model, t in zip(models, self.times, strict=True)]
+
+
+def task_of(targets: Targets) -> Task:
+    """Return the task of a graph's targets."""
+    outputs = len(targets.names)
+    if targets.kind == "classes":
+        return Classification(outputs)
+    return MultiLabel(outputs) if targets.kind == "labels" else Regression(outputs)
 
 
 def prepare(config: RunConfig, graph: LabelledGraph, *, device: str = "cpu") -> tuple[Matrix, Edges]:
@@ -70,6 +92,9 @@ def fitting_threads(graph: LabelledGraph) -> Iterator[None]:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     before, small = torch.get_num_threads(), graph.num_nodes * CHANNELS <= SMALL
+    if small and before == 1:  # a search for the libraries would take longer than a small solve
+        yield
+        return
     torch.set_num_threads(1 if small else before)
     try:
         with threadpool_limits(1 if small else None):  # of NumPy and scikit-learn, which comes with threadpoolctl

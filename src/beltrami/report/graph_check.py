@@ -51,7 +51,10 @@ def _graph(summary: GraphSummary) -> dict[str, str]:
     table, edges = summary.table, summary.graph.edges.num_edges // 2
     facts = {"nodes": f"{table.num_nodes:,}", "edges": f"{edges:,}"}
     if table.edge_index is None:
-        facts["edges"] += f", between each node and its {NEIGHBOURS} nearest by the features: no edges were given"
+        facts["edges"] += (
+            f", between each node and its {NEIGHBOURS} nearest by the features, or fewer if that validates better: "
+            "no edges were given"
+        )
     if table.weight is not None:
         low, high = float(table.weight.min()), float(table.weight.max())
         facts["weights"] = f"from {low:.4g} to {high:.4g}" if len(table.weight) else "none"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -26,11 +27,12 @@ SSIM_WINDOW = 11  # pixels: smaller images have no SSIM
 UNWRAPPED = ("network", "diffusivity", "recipe")  # columns of the zoo that stay on one line
 
 
-def print_run(result: RunResult, *, folder: Path, label_spreading: Mapping[str, float] | None = None) -> None:
-    """Print the result of a run, the accuracy first."""
+def print_run(result: RunResult, *, folder: Path, comparison: Mapping[str, Sequence[float]] | None = None) -> None:
+    """Print the result of a run, the accuracy first; before it the means of a comparison over splits."""
+    for name, values in (comparison or {}).items():
+        who = name if name == result.recipe else f"LabelSpreading (scikit-learn, {name} kernel)"
+        _print(f"{fmean(values):.2f}%  {who}, mean over {len(values)} split{'s'[: len(values) > 1]}")
     _print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
-    for kernel, accuracy in (label_spreading or {}).items():
-        _print(f"LabelSpreading {accuracy:.2f}%  (scikit-learn, {kernel} kernel, same split)")
     split, forward, backward = result.split, result.evaluations["forward"], result.evaluations["backward"]
     time = f"{result.best_time:.3g}, by validation" if result.best_time else "none"
     facts = {

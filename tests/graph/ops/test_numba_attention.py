@@ -83,7 +83,7 @@ def test_attention_by_numba_equals_the_loops(normalise: Normaliser) -> None:
     close(out.detach(), dense(weights, edges) @ z.detach())
 
 
-@pytest.mark.parametrize("f", ACTIVATIONS, ids=repr)
+@pytest.mark.parametrize("f", ACTIVATIONS, ids=lambda f: getattr(f, "__name__", repr(f)))
 @pytest.mark.parametrize("normalise", NORMALISERS, ids=repr)
 @pytest.mark.parametrize(("heads", "width"), [(1, 16), (8, 3)])
 def test_values_and_gradients_equal_plain_operations(

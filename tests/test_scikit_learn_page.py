@@ -1,0 +1,37 @@
+"""docs/scikit-learn.md: its code runs, and its table is that of the recorded runs."""
+
+import json
+import re
+from pathlib import Path
+
+import estimator as benchmark
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "scikit-learn.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_code_of_the_page_runs() -> None:
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        exec(code, names)
+    assert np.mean(names["model"].transduction_ == names["club"]) > 0.8  # type: ignore[attr-defined]
+
+
+def test_the_table_is_that_of_the_recorded_runs() -> None:
+    lines = [json.loads(line) for line in benchmark.OUT.read_text().splitlines()]
+    written = PAGE[PAGE.index("<!-- estimator -->") : PAGE.index("<!-- /estimator -->")].splitlines()[1:]
+    assert written == benchmark.table(lines)
+
+
+def test_the_estimator_is_above_the_better_rival_or_within_the_interval() -> None:
+    rows = [
+        line.split("|")[1:-1]
+        for line in PAGE[PAGE.index("<!-- estimator -->") :].split("<!-- /estimator -->")[0].splitlines()[3:]
+    ]
+    gains = [[float(part) for part in row[6].split("±")] for row in rows]
+    assert len(gains) == 6
+    assert sum(gain >= 0 for gain, _ in gains) >= 5
+    assert all(gain + half > 0 for gain, half in gains)
