@@ -3,7 +3,7 @@
     python benchmarks/estimator.py run [--recipe linear]   # adds lines to results/estimator.jsonl
     python benchmarks/estimator.py table                   # prints the table of docs/scikit-learn.md
 
-Digits, wine and breast cancer; 5 or 20 labels a class, drawn by the seeds 0 to 19; accuracy at all other rows. The
+Digits, wine and breast cancer; 5 or 20 labels a class, drawn by the seeds 200 to 219; accuracy at all other rows. The
 rivals choose kernel parameter, alpha and raw or standardised features by five-fold cross-validation of the accuracy
 within the labelled rows. Both are computed in closed form, as the limits of their iterations, which scikit-learn's
 classes do not always reach in a thousand steps; settings whose iteration diverges are left out. Ties go to the first
@@ -41,7 +41,7 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "digits": datasets.load_digits,
 }
 LABELS = (5, 20)
-SEEDS = range(20)
+SEEDS = range(200, 220)  # none of them was looked at while methods were chosen
 NEIGHBOURS = (3, 5, 7, 10, 15, 20)
 WIDTHS = (1, 3, 10, 30, 100)  # gamma, times the median squared distance
 ALPHAS = (0.2, 0.5, 0.8, 0.95)

@@ -9,21 +9,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.data import Data
 
-from beltrami import BeltramiConv, Both, Cosine, Loops, Source, load
+from beltrami import BeltramiConv, Both, Cosine, Loops, Source, load, squareplus_link
 
 
 class Net(nn.Module):
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int) -> None:
         super().__init__()
         self.lin1 = nn.Linear(in_channels, hidden_channels)
+        attention = Cosine(hidden_channels, 16, heads=2, normalise=Both(squareplus_link))
+        self.conv = BeltramiConv(hidden_channels, time=18.0, diffusivity=attention, source=Source(), stencil=Loops())
         self.lin2 = nn.Linear(hidden_channels, out_channels)
-        attention = Cosine(out_channels, 8, heads=2, normalise=Both())
-        self.conv = BeltramiConv(out_channels, time=20.0, diffusivity=attention, source=Source(0.3), stencil=Loops())
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        x = F.elu(self.lin1(F.dropout(x, 0.6, self.training)))
-        x = self.lin2(F.dropout(x, 0.6, self.training))
-        out: Tensor = self.conv(x, edge_index)
+        x = self.lin1(F.dropout(x, 0.6, self.training))
+        x = F.relu(self.conv(x, edge_index))
+        out: Tensor = self.lin2(F.dropout(x, 0.6, self.training))
         return out
 
 
@@ -60,5 +60,5 @@ if __name__ == "__main__":
     torch.manual_seed(options.seed)
     cora = load_cora()
     network = Net(cora.num_features, 64, 7)
-    accuracies = train(network, cora, lr=0.01, weight_decay=1e-3, epochs=options.epochs)
+    accuracies = train(network, cora, lr=0.01, weight_decay=5e-3, epochs=options.epochs)
     print("validation accuracy {:.3f}, test accuracy {:.3f}".format(*accuracies))
