@@ -48,9 +48,8 @@ class CapturedGraph(Generic[T]):
             if collecting:
                 gc.enable()
             torch.cuda.set_rng_state(random, device)
-            with torch.no_grad():
-                for tensor, value in zip(written, values, strict=True):
-                    tensor.copy_(value)
+            for tensor, value in zip(written, values, strict=True):
+                tensor.data.copy_(value)  # the same values as before: nothing that saved the tensor has changed
 
     @staticmethod
     def _warm_up(work: Callable[[], object], device: torch.device) -> None:

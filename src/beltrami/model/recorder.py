@@ -4,6 +4,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from beltrami.model.captured_graph import CapturedGraph
 
 Work = Callable[..., Tensor]
 FIRST_CALLS = 2  # equal calls of a module that are computed without a graph; the next one is captured
+PLAIN = {bool, int, float, str, type(None)}  # attributes of modules that are compared by their values
 MAX_EDGES = 2**21  # of a graph that is worth a capture: launches take less time than the work on a larger one
 
 
@@ -73,9 +75,8 @@ class RecordedPass:
                     (), self.device, warm_up=lambda: None,
                 )  # fmt: skip
         finally:
-            with torch.no_grad():
-                for buffer, value in buffers:
-                    buffer.copy_(value)
+            for buffer, value in buffers:
+                buffer.data.copy_(value)  # the same values as before: earlier passes that saved the buffer stay valid
 
     @property
     def is_waiting(self) -> bool:
@@ -146,10 +147,11 @@ class Recorder:
     def __call__(self, module: nn.Module, work: Work, *inputs: Tensor, graph: object, force: bool) -> Tensor:
         """Return ``work(*inputs)``; ``graph`` is what else the work reads, the same object if it is unchanged. Modules
         that are not of this library or torch may depend on more, and are captured by ``force`` only."""
-        if not (force or _is_known(module)) or _is_observed(module):
+        parts = list(module.modules())
+        if not (force or all(_is_known(type(part)) for part in parts)) or _is_observed(parts):
             return work(*inputs)
         mode = (module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
-        signature, (known, calls, recorded) = _signature(module, inputs), self._modes.get(mode, (None, 0, None))
+        signature, (known, calls, recorded) = _signature(parts, inputs), self._modes.get(mode, (None, 0, None))
         if known is None or known[0]() is not graph or known[1] != signature:
             self._modes[mode] = ((weakref.ref(graph), signature), 1, None)
             return work(*inputs)
@@ -191,34 +193,31 @@ def _parameters_replaced(module: nn.Module, aliases: Mapping[Tensor, Tensor]) ->
             known[name] = parameter
 
 
-def _is_known(module: nn.Module) -> bool:
-    """Whether all parts are of this library or torch, whose work depends on their attributes and tensors alone."""
-    return all(type(part).__module__.split(".")[0] in ("beltrami", "torch") for part in module.modules())
+@cache
+def _is_known(kind: Any) -> bool:
+    """Whether a module is of this library or torch: its work depends on its attributes and tensors alone."""
+    return kind.__module__.split(".")[0] in ("beltrami", "torch")
 
 
-def _is_observed(module: nn.Module) -> bool:
-    """Whether something would miss what happens inside the module, or change it: hooks, transforms, tracing."""
-    first = next(iter(module.parameters()), None)
+def _is_observed(parts: Sequence[nn.Module]) -> bool:
+    """Whether something would miss what happens inside the modules, or change it: hooks, transforms, tracing."""
     return (
         torch.compiler.is_compiling()
         or torch.cuda.is_current_stream_capturing()
         or torch.is_autocast_enabled("cuda")
         or torch.is_anomaly_enabled()
-        or (first is not None and debug_unwrap(first) is not first)
-        or any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in module.modules())
+        or any(part._forward_hooks or part._forward_pre_hooks or part._backward_hooks for part in parts)
+        or any(p is not None and debug_unwrap(p) is not p for part in parts for p in part._parameters.values())
     )
 
 
-def _signature(module: nn.Module, inputs: Sequence[Tensor]) -> tuple[Any, ...]:
+def _signature(parts: Sequence[nn.Module], inputs: Sequence[Tensor]) -> list[Any]:
     """Return what a capture depends on besides the graph: attributes, addresses of weights, shapes of inputs."""
-    plain = (bool, int, float, str, type(None))
-    attributes = [
-        value if isinstance(value, plain) else id(value)
-        for part in module.modules()
-        for name, value in vars(part).items()
-        if not name.startswith("_") and name != "training"
-    ]
-    training = [part.training for part in module.modules()]
-    weights = [(x.data_ptr(), x.requires_grad) for x in (*module.parameters(), *module.buffers())]
-    shapes = [(x.shape, x.dtype, x.device, x.requires_grad) for x in inputs]
-    return attributes, training, weights, shapes
+    found: list[Any] = [(x.shape, x.dtype, x.device, x.requires_grad) for x in inputs]
+    for part in parts:
+        for name, value in part.__dict__.items():  # in the order in which they were set
+            if name[0] != "_":
+                found.append(value if type(value) in PLAIN else id(value))
+        for tensors in (part._parameters, part._buffers):
+            found.extend((x.data_ptr(), x.requires_grad) for x in tensors.values() if x is not None)
+    return found

@@ -86,10 +86,12 @@ class BenchProblem:
         update = OptimiserStep(loss_step, optimiser, buffers=model.buffers(), capture=should_capture(model, record))
         return lambda: update(1)
 
-    def loop(self, config: RunConfig) -> Callable[[], Tensor]:
-        """Return a training step as a user writes it: the model called on features and edges, a loss, torch's Adam."""
+    def loop(self, config: RunConfig, *, sparse: bool = False) -> Callable[[], Tensor]:
+        """Return a training step as a user writes it: the model called on features and edges, a loss, torch's Adam;
+        with ``sparse`` features of few non-zeros as a ``SparseMatrix``."""
         model, data = self.model(config)[0], self.dataset
-        return _plain_step(self, model, lambda: model(data.x, data.edge_index))
+        x = self.x if sparse else data.x
+        return _plain_step(self, model, lambda: model(x, data.edge_index))
 
     def inference(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
         """Return a function that computes the class scores of every node."""
