@@ -75,6 +75,18 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
     return markdown(head, rows)
 
 
+def own_loop(folder: Path = RESULTS / "bench") -> str:
+    """A row a size: a training step in a user's own loop and in ours, as multiples of PyG's GAT in a plain loop."""
+    head = ["size", "GAT's step", "GAT compiled", "GAT captured", "frozen, own loop", "live, own loop"]
+    head += ["frozen, our loop", "in bfloat16", "live, our loop"]
+    names = ("gat_compiled", "gat_recorded", "frozen_loop", "live_loop", "frozen", "frozen_bfloat16", "live")
+    rows = []
+    for row in json.loads((folder / "loop-h200.json").read_text())["rows"]:
+        cells = (f"{row[f'{name}_ratio']:.2g}x" for name in names)
+        rows.append((row["size"], f"{1e3 * row['gat_s']:.1f} ms", *cells))
+    return markdown(head, rows)
+
+
 def _of_blend(path: Path) -> dict[str, list[float]]:
     """The test accuracies of recipe ``blend`` in a study, by dataset."""
     found: dict[str, list[float]] = {}
@@ -91,7 +103,7 @@ def _mean(values: Sequence[float]) -> str:
 if __name__ == "__main__":
     pages = {
         ROOT / "README.md": {"accuracy": accuracy()},
-        ROOT / "docs" / "benchmarks.md": {"speed-gpu": speed_on_gpu(), "speed": speed()},
+        ROOT / "docs" / "benchmarks.md": {"speed-gpu": speed_on_gpu(), "own-loop": own_loop(), "speed": speed()},
     }
     for page, tables in pages.items():
         if "--write" in sys.argv[1:]:

@@ -4,7 +4,6 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import Any
 
 import torch
@@ -148,7 +147,7 @@ class Recorder:
         """Return ``work(*inputs)``; ``graph`` is what else the work reads, the same object if it is unchanged. Modules
         that are not of this library or torch may depend on more, and are captured by ``force`` only."""
         parts = list(module.modules())
-        if not (force or all(_is_known(type(part)) for part in parts)) or _is_observed(parts):
+        if not (force or all(_is_known(type(part).__module__) for part in parts)) or _is_observed(parts):
             return work(*inputs)
         mode = (module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         signature, (known, calls, recorded) = _signature(parts, inputs), self._modes.get(mode, (None, 0, None))
@@ -193,10 +192,9 @@ def _parameters_replaced(module: nn.Module, aliases: Mapping[Tensor, Tensor]) ->
             known[name] = parameter
 
 
-@cache
-def _is_known(kind: Any) -> bool:
-    """Whether a module is of this library or torch: its work depends on its attributes and tensors alone."""
-    return kind.__module__.split(".")[0] in ("beltrami", "torch")
+def _is_known(module: str) -> bool:
+    """Whether a class is of this library or torch: the work of its objects depends on attributes and tensors alone."""
+    return module.startswith(("beltrami.", "torch."))
 
 
 def _is_observed(parts: Sequence[nn.Module]) -> bool:
