@@ -24,6 +24,7 @@ from beltrami.transforms import (
     AddPositions,
     AddPPR,
     AddReturnProbabilities,
+    OrderNodes,
     Rewire,
     RewireDIGL,
     RewireKNN,
@@ -125,3 +126,24 @@ def test_positions_of_several_graphs_can_be_batched() -> None:
 def test_a_directed_graph_is_refused_where_the_encoding_needs_an_undirected_one() -> None:
     with pytest.raises(ValueError, match="PPR needs an undirected graph"):
         AddPPR()(Data(x=TOY.x, edge_index=TOY.edge_index[:, :3]))
+
+
+def test_nodes_in_another_order_have_the_same_values_and_edges() -> None:
+    path = torch.randperm(30, generator=torch.Generator().manual_seed(0))  # a path whose nodes are numbered at random
+    edge_index = torch.stack((torch.cat((path[:-1], path[1:])), torch.cat((path[1:], path[:-1]))))
+    data = Data(x=torch.randn(30, 2), edge_index=edge_index, y=torch.arange(30), pos=torch.eye(30).to_sparse())
+    ordered = OrderNodes()(data.clone())
+    original = ordered.original
+    assert sorted(original.tolist()) == list(range(30))
+    torch.testing.assert_close(ordered.x, data.x[original])
+    torch.testing.assert_close(ordered.y, original)
+    torch.testing.assert_close(ordered.pos.to_dense(), torch.eye(30)[original])
+    edges = {tuple(pair) for pair in original[ordered.edge_index].T.tolist()}
+    assert edges == {tuple(pair) for pair in edge_index.T.tolist()}
+    j, i = ordered.edge_index
+    assert int((i - j).abs().max()) == 1  # neighbours of a path are numbered one after the other
+
+
+def test_an_order_needs_an_edge_index() -> None:
+    with pytest.raises(ValueError, match=r"OrderNodes needs `data.edge_index`"):
+        OrderNodes()(Data(x=torch.zeros(3, 1)))
