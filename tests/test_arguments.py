@@ -171,6 +171,7 @@ BUILT_BY_THE_LIBRARY = {
     "FunctionField", "BeltramiField", "LinearField", "PolyakovField", "Costed", "PairScore", "LossStep", "PixelGraph",
     "Fitting",  # made by start_fit
     "Predictor",  # made by fit_graph and Predictor.load
+    "BeltramiClassifier", "BeltramiRegressor",  # checked by their `fit`, as scikit-learn requires
     "Edges", "SparseMatrix",  # made by Edges.build and SparseMatrix.of
     "RunConfig",  # checked by parse and check_settings, by the names of settings
     "SparsityPattern",  # a protocol

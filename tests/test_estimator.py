@@ -238,3 +238,13 @@ def test_the_portfolio_is_trained_by_default() -> None:
     assert "attention" in attempts
     assert "join similar rows already" in attempts["similarity-edges"]["note"]
     assert right(model.transduction_, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("recipe", "x"), ("budget", "x"), ("calibration", 2.0), ("folds", 0), ("device", "tpu"), ("balanced", "no")],
+)
+def test_fit_refuses_a_wrong_parameter_by_its_name(name: str, value: object) -> None:
+    x, y = np.random.RandomState(0).rand(20, 3), np.arange(20) % 2
+    with pytest.raises(ValueError, match=f"`{name}`"):
+        BeltramiClassifier(**({"recipe": "linear"} | {name: value})).fit(x, y)

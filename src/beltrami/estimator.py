@@ -66,9 +66,9 @@ class _GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.with_edges_ = edges is not None
         self.predictor_ = fit_graph(
             as_table(x, edges, labels=labels),
-            budget=float(self.budget),
+            budget=self.budget,
             fast=self.recipe == "linear" or _number_of(labels) < FEWEST_LABELS,
-            calibration=float(self.calibration),
+            calibration=self.calibration,
             folds=self.folds,
             seed=int(seed),
             device=self.device,
