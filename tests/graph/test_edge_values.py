@@ -100,6 +100,7 @@ def test_the_same_tensors_give_the_same_edges_until_they_change() -> None:
     assert third.rows is first.rows  # nothing is sorted again
 
 
+@pytest.mark.slow
 def test_the_caches_keep_nothing_alive() -> None:
     gc.collect()
     caches = module._ATTACHED, module._CONVERTED, module._PLACES

@@ -94,6 +94,7 @@ def exploding(at: int) -> Callable[[list[dict[str, Any]]], torch.optim.Optimizer
     return lambda groups: Exploding(groups, lr=0.04)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_goes_back_with_half_the_rate() -> None:
     training = replace(TRAINING, epochs=SNAPSHOT_EVERY + 5, optimiser=exploding(SNAPSHOT_EVERY + 2), patience=1000)
     with seeded(1):

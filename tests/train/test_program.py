@@ -102,7 +102,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("apart", [True, False], ids=["apart", "batched"])
+@pytest.mark.parametrize("apart", [pytest.param(True, marks=pytest.mark.slow), False], ids=["apart", "batched"])
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in KINDS])
 def test_stacked_runs_equal_single_runs(kind: str, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, "loops_over_runs", lambda x: apart)  # as on a CPU, and as on a GPU

@@ -94,7 +94,7 @@ def test_kernels_equal_the_loops(kernels: str, normalise: Normaliser) -> None:
     ("normalise", "f", "heads"),
     [
         (Rows(softmax_link), identity, 1),
-        (Rows(squareplus_link), Leaky(0.2), 3),
+        pytest.param(Rows(squareplus_link), Leaky(0.2), 3, marks=pytest.mark.slow),
         pytest.param(Columns(softmax_link), Leaky(0.2), 2, marks=pytest.mark.slow),
         pytest.param(Both(softmax_link), identity, 3, marks=pytest.mark.slow),
         pytest.param(Rows(softmax_link), exponential, 8, marks=pytest.mark.slow),
