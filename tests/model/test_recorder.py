@@ -12,7 +12,7 @@ from toy import small_blend, two_cliques
 
 from beltrami.diffusivity import ScaledDot
 from beltrami.graph import Edges
-from beltrami.model import BLEND, Inputs
+from beltrami.model import BLEND, BeltramiConv, Inputs
 from beltrami.model.recorder import FIRST_CALLS
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, TimeStepping
 from beltrami.train import seeded
@@ -214,3 +214,37 @@ def test_parts_of_a_user_are_captured_on_demand_only_and_failures_are_told() -> 
     torch.testing.assert_close(out, expected)
     torch.testing.assert_close(model(x, edge_index), expected)
     assert not is_captured(model)
+
+
+class Layers(nn.Module):
+    """A hand-written network, whose second layer has an input that needs a gradient."""
+
+    def __init__(self, *, capture: bool | None) -> None:
+        super().__init__()
+        self.start, self.end = nn.Linear(TOY.x.shape[1], 8), nn.Linear(8, 2)
+        self.one, self.two = (BeltramiConv(8, heads=2, scheme=CONSTANT, capture=capture) for _ in range(2))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        out: Tensor = self.end(self.two(torch.relu(self.one(self.start(x), edge_index)), edge_index))
+        return out
+
+
+@pytest.mark.gpu
+def test_layers_of_a_users_network_are_captured_and_give_the_same_losses() -> None:
+    found, x, edge_index, y = [], TOY.x.cuda(), TOY.edge_index.cuda(), TOY.y.cuda()
+    for capture in (False, None):
+        with seeded(0):
+            model = Layers(capture=capture).cuda()
+        optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+        losses = []
+        for _ in range(STEPS):
+            optimiser.zero_grad()
+            loss = F.cross_entropy(model(x, edge_index), y)
+            loss.backward()
+            optimiser.step()
+            losses.append(float(loss.detach()))
+        recorded = [mode[2] for layer in (model.one, model.two) for mode in layer._recorder._modes.values()]
+        assert any(each is not None for each in recorded) == (capture is None)
+        found.append(losses)
+    assert found[1] == pytest.approx(found[0], abs=1e-4)
+    assert len(set(found[0])) == STEPS
