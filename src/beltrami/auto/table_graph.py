@@ -19,7 +19,7 @@ from beltrami.data.target import Targets
 from beltrami.predict.trained_models import fitting_threads
 from beltrami.run import sparse_where_it_pays
 
-NEIGHBOURS = (5, 10)
+NEIGHBOUR_COUNTS = (5, 10)
 TABLE_TIMES = (*TIMES, 64.0, 128.0)
 MOST_LABELS = 5000  # of more labels so many, drawn evenly, choose
 
@@ -55,7 +55,7 @@ def choose_graph(table: GraphTable, targets: Targets, splits: Sequence[Split]) -
 def _candidates(table: GraphTable, targets: Targets) -> Iterator[tuple[LabelledGraph, Preprocessing]]:
     rules = [Preprocessing.learn(table.columns, table.x, ids=table.ids, one_unit=each) for each in (False, True)]
     for preprocessing in rules if rules[0] != rules[1] else rules[:1]:
-        for k in NEIGHBOURS if table.num_nodes > min(NEIGHBOURS) + 1 else NEIGHBOURS[:1]:
+        for k in NEIGHBOUR_COUNTS if table.num_nodes > min(NEIGHBOUR_COUNTS) + 1 else NEIGHBOUR_COUNTS[:1]:
             yield LabelledGraph.of_table(table, preprocessing, targets, neighbours=k), preprocessing
 
 

@@ -1,7 +1,8 @@
 """Work as a CUDA graph: captured once and replayed without launches from the host, which dominate on small graphs."""
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Generic, TypeVar
 
@@ -32,12 +33,10 @@ class CapturedGraph(Generic[T]):
         warm_up: Callable[[], object] | None = None,
     ) -> None:
         self.work = work  # keeps alive the tensors that the graph reads
-        written = list(written)
         random = torch.cuda.get_rng_state(device)
-        values = [tensor.detach().clone() for tensor in written]
         collecting = gc.isenabled()
         try:
-            with torch.cuda.device(device):
+            with torch.cuda.device(device), values_kept(written):
                 self._warm_up(warm_up or work, device)
                 self.graph = torch.cuda.CUDAGraph()
                 gc.collect()
@@ -48,8 +47,6 @@ class CapturedGraph(Generic[T]):
             if collecting:
                 gc.enable()
             torch.cuda.set_rng_state(random, device)
-            for tensor, value in zip(written, values, strict=True):
-                tensor.data.copy_(value)  # the same values as before: nothing that saved the tensor has changed
 
     @staticmethod
     def _warm_up(work: Callable[[], object], device: torch.device) -> None:
@@ -63,6 +60,18 @@ class CapturedGraph(Generic[T]):
     def __call__(self) -> T:
         self.graph.replay()
         return self.result
+
+
+@contextmanager
+def values_kept(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Give tensors their values back at the end. Autograd does not take it for a change: a backward pass that saved a
+    tensor before finds the same values."""
+    before = [(tensor, tensor.detach().clone()) for tensor in tensors]
+    try:
+        yield
+    finally:
+        for tensor, value in before:
+            tensor.data.copy_(value)
 
 
 def replayed(work: Callable[[], T], *, device: torch.device, capture: bool) -> Callable[[], T]:

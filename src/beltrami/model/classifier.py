@@ -17,9 +17,9 @@ from beltrami.errors import check_matrix
 from beltrami.flow import Cost
 from beltrami.graph import Edges, SparseMatrix, as_edges
 from beltrami.graph.edge_values import unpack_graph
+from beltrami.model.auto_capture import AutoCapture, is_capturable
 from beltrami.model.coder import Matrix
 from beltrami.model.last_inputs import LastInputs
-from beltrami.model.recorder import Recorder, is_capturable
 from beltrami.scheme import Stats
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Classifier(nn.Module, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last_inputs, self._recorder = LastInputs[Inputs](), Recorder()
+        self._last_inputs, self._auto_capture = LastInputs[Inputs](), AutoCapture()
 
     def forward(
         self,
@@ -125,7 +125,7 @@ class Classifier(nn.Module, ABC):
             )
         if self.capture is False or self.synchronises or inputs.needs_grad or not is_capturable(inputs.edges):
             return self._scores(inputs)
-        return self._recorder(self, lambda: self._scores(inputs), graph=inputs, force=self.capture is True)
+        return self._auto_capture(self, lambda: self._scores(inputs), graph=inputs, force=self.capture is True)
 
     def _scores(self, inputs: Inputs) -> Tensor:
         if self.training or self.fitted is None:

@@ -6,10 +6,10 @@ from beltrami.arguments import Count, Positive, checked
 from beltrami.diffusivity import Diffusivity, ScaledDot, WithEdgeFeatures
 from beltrami.flow import BeltramiFlow, LinearFlow, Source
 from beltrami.graph import Edges, as_edges
+from beltrami.model.auto_capture import AutoCapture, is_capturable
 from beltrami.model.classifier import check_edge_attr
 from beltrami.model.coder import reset_parameters
 from beltrami.model.evolution import Evolution
-from beltrami.model.recorder import Recorder, is_capturable
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, TimeStepping
 from beltrami.stencil import Stencil
 
@@ -60,7 +60,7 @@ class BeltramiConv(nn.Module):
         capture: bool | None = None,
     ) -> None:
         super().__init__()
-        self.channels, self.capture, self._recorder = channels, capture, Recorder()
+        self.channels, self.capture, self._auto_capture = channels, capture, AutoCapture()
         a = attention(channels, heads=heads, edge_dim=edge_dim, diffusivity=diffusivity)
         self.evolution = attention_evolution(a, time=time, frozen=frozen, source=source, stencil=stencil, scheme=scheme)
         self.edge_dim = edge_dim_of(self.evolution)
@@ -79,7 +79,7 @@ class BeltramiConv(nn.Module):
         if self.capture is False or self.evolution.synchronises or not is_capturable(edges):
             z: Tensor = self.evolution(x, edges)
             return z
-        return self._recorder(self, lambda x: self.evolution(x, edges), x, graph=edges, force=self.capture is True)
+        return self._auto_capture(self, lambda x: self.evolution(x, edges), x, graph=edges, force=self.capture is True)
 
     def reset_parameters(self) -> None:
         """Draw all parameters again."""

@@ -54,7 +54,9 @@ class LastInputs(Generic[T]):
 
 def _tensor_of(arg: Any) -> Any:
     """Return the tensor whose version tells of changes in place of an argument of a model."""
-    return arg.values if isinstance(arg, SparseMatrix) else arg.j if isinstance(arg, Edges) else arg
+    if isinstance(arg, Edges):
+        return arg.j if arg.weight is None else arg.weight
+    return arg.values if isinstance(arg, SparseMatrix) else arg
 
 
 def _has_version(tensor: Any) -> bool:

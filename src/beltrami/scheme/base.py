@@ -232,9 +232,7 @@ def requiring_grad(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(x for x in tensors if x.requires_grad)
 
 
-def refuse_second_derivative(what: str) -> None:
+def refuse_second_derivative(what: str, remedy: str = "use an explicit solver with Direct()") -> None:
     """Raise if a backward pass that cannot be differentiated runs under ``create_graph``."""
     if torch.is_grad_enabled():
-        raise RuntimeError(
-            f"{what} has no second derivative: do without `create_graph`, or use an explicit solver with Direct()."
-        )
+        raise RuntimeError(f"{what} has no second derivative: do without `create_graph`, or {remedy}.")

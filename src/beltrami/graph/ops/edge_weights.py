@@ -1,4 +1,4 @@
-"""Attention weights on the edges, averaged over heads; on a GPU in a few launches, without values of each head."""
+"""Attention weights on the edges, averaged over heads, by a few kernels over the edges of a GPU's graph."""
 
 from typing import Any
 

@@ -14,6 +14,7 @@ from beltrami.config.spec_graph import NoneSpec
 from beltrami.config.spec_model import BlendSpec
 from beltrami.data import CATALOGUE, Dataset, available, load
 from beltrami.data.synthetic import power_law
+from beltrami.flow import LinearFlow
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.lab.bench.measure import Work
 from beltrami.model import BLEND, Inputs
@@ -79,7 +80,8 @@ class BenchProblem:
         ``LinearFlow``."""
         (model, inputs), training = self.model(config), build_training(config.train)
         if storage is not None:
-            setattr(model.evolution.flow, "storage", storage)  # noqa: B010, which flow has it is not known here
+            assert isinstance(model.evolution.flow, LinearFlow)
+            model.evolution.flow.storage = storage
         task = Classification(model.num_classes)
         loss_step = LossStep(model, inputs, self.dataset.y, self.train, training.consistency, task)
         optimiser = training.make_optimiser(dict(model.named_parameters()))

@@ -35,9 +35,9 @@ def _coefficients(
         u = a * node
         small, large = tl.minimum(u, NEAR), tl.maximum(u, NEAR)
         phi, falling = small * 0.0 + 1.0, small * 0.0 + 1.0  # Horner's scheme for phi_1(-u) and minus its derivative
-        for k_ in tl.static_range(SERIES, 0, -1):
-            phi = 1.0 - small * (1.0 / (k_ + 1.0)) * phi
-            falling = 1.0 - small * ((k_ + 1.0) / (k_ * (k_ + 2.0))) * falling
+        for term in tl.static_range(SERIES, 0, -1):
+            phi = 1.0 - small * (1.0 / (term + 1.0)) * phi
+            falling = 1.0 - small * ((term + 1.0) / (term * (term + 2.0))) * falling
         decay = tl.exp(-large)
         closed = (1.0 - decay) / large
         phi_slope = tl.where(u < NEAR, -0.5 * falling, (decay - closed) / large) * node

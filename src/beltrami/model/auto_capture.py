@@ -4,19 +4,20 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.func import debug_unwrap
 
 from beltrami.graph import Edges
-from beltrami.model.captured_graph import CapturedGraph
+from beltrami.model.captured_graph import CapturedGraph, values_kept
+from beltrami.scheme.base import refuse_second_derivative
 
 Work = Callable[..., Tensor]
-FIRST_CALLS = 2  # equal calls of a module that are computed without a graph; the next one is captured
+FIRST_CALLS = 2  # equal calls of a module that are computed without a CUDA graph; the next one is captured
 PLAIN = {bool, int, float, str, type(None)}  # attributes of modules that are compared by their values
 MAX_EDGES = 2**21  # of a graph that is worth a capture: launches take less time than the work on a larger one
 
@@ -34,7 +35,7 @@ class _Call:
         self.versions, self.done = versions, False
 
 
-class RecordedPass:
+class CapturedPass:
     """The forward pass of a function, and its backward pass if it has one, as CUDA graphs.
 
     ``work`` maps ``inputs`` to a tensor with the parameters of ``module``. Each call copies its inputs into the tensors
@@ -61,11 +62,9 @@ class RecordedPass:
             if wanted:
                 torch.autograd.grad(out, wanted, torch.zeros_like(out), allow_unused=True)
 
-        # The buffers are restored at the end: the backward pass of the capture reads some of them.
-        buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-        try:
+        self.backward: CapturedGraph[tuple[Tensor | None, ...]] | None = None
+        with values_kept(module.buffers()):  # until the end: the backward pass of the capture reads some of them
             self.forward = CapturedGraph(forward_pass, (), self.device, warm_up=both_passes)
-            self.backward: CapturedGraph[tuple[Tensor | None, ...]] | None = None
             if wanted:
                 out = self.forward.result
                 self.cotangent = torch.zeros_like(out)
@@ -73,9 +72,6 @@ class RecordedPass:
                     lambda: torch.autograd.grad(out, wanted, self.cotangent, retain_graph=True, allow_unused=True),
                     (), self.device, warm_up=lambda: None,
                 )  # fmt: skip
-        finally:
-            for buffer, value in buffers:
-                buffer.data.copy_(value)  # the same values as before: earlier passes that saved the buffer stay valid
 
     @property
     def is_waiting(self) -> bool:
@@ -97,7 +93,7 @@ class RecordedPass:
         return self.forward().clone()
 
     def begin(self) -> _Call:
-        """Note a forward pass whose backward pass will be asked for."""
+        """Remember a forward pass, whose backward pass may follow."""
         call = _Call([p._version for p in self.parameters])
         self._last = weakref.ref(call)
         return call
@@ -117,17 +113,28 @@ class RecordedPass:
 
 class _Replay(Function):
     @staticmethod
-    def forward(ctx: Any, recorded: RecordedPass, count: int, *tensors: Tensor) -> Tensor:
-        ctx.recorded, ctx.call = recorded, recorded.begin()
-        return recorded.replay_forward(tensors[:count])
+    def forward(ctx: Any, captured: CapturedPass, count: int, *tensors: Tensor) -> Tensor:
+        ctx.captured, ctx.call = captured, captured.begin()
+        return captured.replay_forward(tensors[:count])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grad: Tensor) -> tuple[Any, ...]:
-        return (None, None, *ctx.recorded.replay_backward(ctx.call, grad[0]))
+        refuse_second_derivative("a model captured as a CUDA graph", "build it with `capture=False`")
+        return (None, None, *ctx.captured.replay_backward(ctx.call, grad[0]))
 
 
-class Recorder:
+@dataclass
+class _Mode:
+    """The calls of a module in training or evaluation, with or without gradients, on one graph."""
+
+    graph: weakref.ref[Any]
+    signature: list[Any]
+    calls: int = 1
+    captured: CapturedPass | None = None
+    failed: bool = False  # the work cannot be captured
+
+
+class AutoCapture:
     """Replays the passes of a module as CUDA graphs once it was called a few times on the same graph.
 
     A call is computed without a CUDA graph if the module or its surroundings differ from the capture, if a backward
@@ -135,13 +142,13 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._modes: dict[tuple[bool, ...], tuple[Any, int, RecordedPass | None]] = {}
+        self._modes: dict[tuple[bool, ...], _Mode] = {}
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Recorder":
-        return Recorder()
+    def __deepcopy__(self, memo: dict[int, Any]) -> "AutoCapture":
+        return AutoCapture()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Recorder, ()
+        return AutoCapture, ()
 
     def __call__(self, module: nn.Module, work: Work, *inputs: Tensor, graph: object, force: bool) -> Tensor:
         """Return ``work(*inputs)``; ``graph`` is what else the work reads, the same object if it is unchanged. Modules
@@ -149,21 +156,23 @@ class Recorder:
         parts = list(module.modules())
         if not (force or all(_is_known(type(part).__module__) for part in parts)) or _is_observed(parts):
             return work(*inputs)
-        mode = (module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
-        signature, (known, calls, recorded) = _signature(parts, inputs), self._modes.get(mode, (None, 0, None))
-        if known is None or known[0]() is not graph or known[1] != signature:
-            self._modes[mode] = ((weakref.ref(graph), signature), 1, None)
+        kind = (module.training, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+        mode, signature = self._modes.get(kind), _signature(parts, inputs)
+        if mode is None or mode.graph() is not graph or mode.signature != signature:
+            self._modes[kind] = _Mode(weakref.ref(graph), signature)
             return work(*inputs)
-        if recorded is None and calls >= FIRST_CALLS:
-            recorded = self._record(module, work, inputs)
-            calls = calls if recorded else -(2**62)  # never again
-        self._modes[mode] = (known, calls + 1, recorded)
-        return work(*inputs) if recorded is None or recorded.is_waiting else recorded(*inputs)
+        mode.calls += 1
+        if mode.captured is None and not mode.failed and mode.calls > FIRST_CALLS:
+            mode.captured = self._captured(module, work, inputs)
+            mode.failed = mode.captured is None
+        if mode.captured is None or mode.captured.is_waiting:
+            return work(*inputs)
+        return mode.captured(*inputs)
 
     @staticmethod
-    def _record(module: nn.Module, work: Work, inputs: Sequence[Tensor]) -> RecordedPass | None:
+    def _captured(module: nn.Module, work: Work, inputs: Sequence[Tensor]) -> CapturedPass | None:
         try:
-            return RecordedPass(module, work, inputs)
+            return CapturedPass(module, work, inputs)
         except torch.cuda.OutOfMemoryError:
             torch.cuda.empty_cache()
         except RuntimeError as error:

@@ -13,7 +13,7 @@ from toy import small_blend, two_cliques
 from beltrami.diffusivity import ScaledDot
 from beltrami.graph import Edges
 from beltrami.model import BLEND, BeltramiConv, Inputs
-from beltrami.model.recorder import FIRST_CALLS
+from beltrami.model.auto_capture import FIRST_CALLS, AutoCapture
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, TimeStepping
 from beltrami.train import seeded
 
@@ -48,7 +48,7 @@ def train(
 
 
 def is_captured(model: BLEND) -> bool:
-    return any(recorded is not None for _, _, recorded in model._recorder._modes.values())
+    return any(mode.captured is not None for mode in model._auto_capture._modes.values())
 
 
 def test_inputs_are_prepared_again_only_if_they_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +101,35 @@ def test_nothing_is_captured_on_a_cpu_and_copies_begin_empty() -> None:
     file.seek(0)
     again = torch.load(file, weights_only=False)
     torch.testing.assert_close(again.eval()(TOY.x, TOY.edge_index), model.eval()(TOY.x, TOY.edge_index))
+
+
+class Replay:
+    """Stands for a captured pass."""
+
+    is_waiting = False
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x + 1
+
+
+@pytest.mark.parametrize("captured", [Replay(), None], ids=["captured", "failed"])
+def test_a_capture_is_tried_once_after_the_first_calls_and_replayed(
+    monkeypatch: pytest.MonkeyPatch, captured: Replay | None
+) -> None:
+    tried, graph, layer, x = [], TOY, nn.Linear(2, 2), torch.zeros(1)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+    def attempt(*_: object) -> Replay | None:
+        tried.append(1)
+        return captured
+
+    monkeypatch.setattr(AutoCapture, "_captured", staticmethod(attempt))
+    capture = AutoCapture()
+    found = [float(capture(layer, lambda x: x, x, graph=graph, force=False)) for _ in range(FIRST_CALLS + 3)]
+    assert found == [0.0] * FIRST_CALLS + [0.0 if captured is None else 1.0] * 3
+    assert len(tried) == 1
+    layer.in_features = 3  # an attribute changes: the calls are counted again
+    assert float(capture(layer, lambda x: x, x, graph=graph, force=False)) == 0.0
 
 
 @pytest.mark.gpu
@@ -243,8 +272,8 @@ def test_layers_of_a_users_network_are_captured_and_give_the_same_losses() -> No
             loss.backward()
             optimiser.step()
             losses.append(float(loss.detach()))
-        recorded = [mode[2] for layer in (model.one, model.two) for mode in layer._recorder._modes.values()]
-        assert any(each is not None for each in recorded) == (capture is None)
+        modes = [mode for layer in (model.one, model.two) for mode in layer._auto_capture._modes.values()]
+        assert any(mode.captured is not None for mode in modes) == (capture is None)
         found.append(losses)
     assert found[1] == pytest.approx(found[0], abs=1e-4)
     assert len(set(found[0])) == STEPS
