@@ -77,12 +77,29 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
 
 def own_loop(folder: Path = RESULTS / "bench") -> str:
     """A row a size: a training step in a user's own loop and in ours, as multiples of PyG's GAT in a plain loop."""
-    head = ["size", "GAT's step", "GAT compiled", "GAT captured", "frozen, own loop", "live, own loop"]
+    head = [
+        "size",
+        "GAT's step",
+        "GAT compiled",
+        "GAT captured",
+        "frozen, own loop",
+        "sparse features",
+        "live, own loop",
+    ]
     head += ["frozen, our loop", "in bfloat16", "live, our loop"]
-    names = ("gat_compiled", "gat_recorded", "frozen_loop", "live_loop", "frozen", "frozen_bfloat16", "live")
+    names = (
+        "gat_compiled",
+        "gat_recorded",
+        "frozen_loop",
+        "frozen_loop_sparse",
+        "live_loop",
+        "frozen",
+        "frozen_bfloat16",
+    )
     rows = []
     for row in json.loads((folder / "loop-h200.json").read_text())["rows"]:
-        cells = (f"{row[f'{name}_ratio']:.2g}x" for name in names)
+        ratios = [row.get(f"{name}_ratio") for name in (*names, "live")]
+        cells = ("" if ratio is None else f"{ratio:.2g}x" for ratio in ratios)
         rows.append((row["size"], f"{1e3 * row['gat_s']:.1f} ms", *cells))
     return markdown(head, rows)
 

@@ -102,8 +102,10 @@ class Evolution(nn.Module):
 
     def _run(self, z: Tensor, edges: Edges, ts: tuple[float, ...], costs: Sequence[Cost]) -> Trajectory:
         start, scheme, cost = z, self.scheme, z.new_zeros(())
-        ys, meshes, solves = [z[None]], [], []
+        ys, meshes = [z[None]], []
+        solves: list[Stats] = []
         for t0, t1 in self._intervals(ts):
+            scheme = scheme.resume(solves[-1]) if solves else scheme
             mesh = self.mesh(z, edges)
             f, times = self.flow.bind(z, mesh, start=start), (t0, *(t for t in ts if t0 < t < t1), t1)
             if costs:
@@ -118,7 +120,6 @@ class Evolution(nn.Module):
             ys.append(along[1:] if t1 in ts else along[1:-1])
             meshes.append(mesh)
             solves.append(solution.stats)
-            scheme = scheme.resume(solution.stats)
         states = along if len(meshes) == 1 else torch.cat(ys)  # without a copy where one segment has them all
         return Trajectory(states, cost, tuple(meshes), tuple(solves))
 

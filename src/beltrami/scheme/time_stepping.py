@@ -65,6 +65,8 @@ class Scheme(TimeStepping):
         return Solution(self.adjoint.run(InitialValueProblem(f, ts, self, stats), y0, params), stats)
 
     def resume(self, stats: Stats) -> "Scheme":
+        if not self.controller.adaptive:  # older versions of torch.compile cannot build another Scheme
+            return self
         return replace(self, controller=self.controller.resume(stats.last_dt))
 
 

@@ -18,7 +18,7 @@ def fused_weights(pair: PairScore, edges: Edges, *, normalise: Normaliser) -> Te
     The weights of each head :math:`\eta` are the pair's scores, linked and normalised. None where no kernel serves:
     compute them by ``normalise(pair.score(edges), edges).mean(-1)``.
     """
-    served = has_kernel(pair.p) and edges.num_edges > 0 and not torch.compiler.is_compiling()
+    served = not torch.compiler.is_compiling() and has_kernel(pair.p) and edges.num_edges > 0  # compiled: size unknown
     if not (served and is_fused(pair, pair.p, edges, normalise)):
         return None
     out: Tensor = _EdgeWeights.apply(pair.p, pair.q, pair.activation, edges, normalise)  # type: ignore[no-untyped-call]
