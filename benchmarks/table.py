@@ -77,31 +77,15 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
 
 def own_loop(folder: Path = RESULTS / "bench") -> str:
     """A row a size: a training step in a user's own loop and in ours, as multiples of PyG's GAT in a plain loop."""
-    head = [
-        "size",
-        "GAT's step",
-        "GAT compiled",
-        "GAT captured",
-        "frozen, own loop",
-        "sparse features",
-        "live, own loop",
-    ]
-    head += ["frozen, our loop", "in bfloat16", "live, our loop"]
-    names = (
-        "gat_compiled",
-        "gat_recorded",
-        "frozen_loop",
-        "frozen_loop_sparse",
-        "live_loop",
-        "frozen",
-        "frozen_bfloat16",
-    )
+    columns = {"GAT compiled": "gat_compiled", "GAT captured": "gat_recorded", "frozen, own loop": "frozen_loop"}
+    columns |= {"sparse features": "frozen_loop_sparse", "live, own loop": "live_loop", "frozen, our loop": "frozen"}
+    columns |= {"in bfloat16": "frozen_bfloat16", "live, our loop": "live"}
     rows = []
     for row in json.loads((folder / "loop-h200.json").read_text())["rows"]:
-        ratios = [row.get(f"{name}_ratio") for name in (*names, "live")]
+        ratios = (row.get(f"{name}_ratio") for name in columns.values())
         cells = ("" if ratio is None else f"{ratio:.2g}x" for ratio in ratios)
         rows.append((row["size"], f"{1e3 * row['gat_s']:.1f} ms", *cells))
-    return markdown(head, rows)
+    return markdown(["size", "GAT's step", *columns], rows)
 
 
 def _of_blend(path: Path) -> dict[str, list[float]]:
