@@ -1,5 +1,7 @@
 """Progress is live on a terminal, and plain lines or nothing elsewhere."""
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -32,13 +34,37 @@ def trial(number: int, validation: float, *, stopped: bool = False) -> Record:
 FAILED = SEARCH.record(3, TrialProgress(), error="the loss became nan [inf]")
 
 
-def test_bars_are_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_short_work_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     with display("cora / ppr") as shown:
         shown.update("ind.cora.x", 10, 100)
         shown.update("PPR", 100, None)
     with display() as shown:
         epoch_callback(shown, 2, title="toy")(EPOCH)
     assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_terminal_long_work_is_a_line_from_time_to_time(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beltrami.report.progress.FIRST_LINE", 0.02)
+    monkeypatch.setattr("beltrami.report.progress.BETWEEN_LINES", 0.02)
+    said = ""
+    with display("cora / ppr") as shown:
+        shows: dict[str, Callable[[], None]] = {
+            "cora / ppr (0 s)\n": lambda: None,
+            "PPR: 100/2,485 (0 s)\n": lambda: shown.update("PPR", 100, 2485),
+            "training [x] (0 s)\n": lambda: shown.status("training [x]"),
+        }
+        for expected, show in shows.items():
+            show()
+            until = time.monotonic() + 10
+            while expected not in said and time.monotonic() < until:
+                time.sleep(0.01)
+                said += capsys.readouterr().err
+            assert expected in said
+    with display("cora / ppr", quiet=True):
+        time.sleep(0.1)
+    assert "cora / ppr" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("terminal")
@@ -84,8 +110,8 @@ def test_a_terminal_shows_what_is_running_and_prints_only_errors(capsys: pytest.
 
 def test_time_left_is_estimated_from_the_runs_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 10.0, 20.0, 6000.0])
-    monkeypatch.setattr("beltrami.report.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     with display() as shown:
+        monkeypatch.setattr("beltrami.report.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
         counter = RunCounter(shown, 3, "random", describe_run)
         left = []
         for seed in range(3):

@@ -142,10 +142,12 @@ def evaluate(
     device: Device = "cpu",
 ) -> None:
     """Evaluate a trained model again and print its accuracy and the recorded one."""
+    from beltrami.report.progress import display
     from beltrami.report.terminal import print_evaluation
     from beltrami.run import evaluate_run
 
-    result, val, test = evaluate_run(folder, device=check_device(device))
+    with display("evaluating"):
+        result, val, test = evaluate_run(folder, device=check_device(device))
     print_evaluation(result, val_accuracy=val, test_accuracy=test)
 
 
@@ -194,6 +196,7 @@ def bench(
 
     from beltrami.lab.bench.problem import SIZES
     from beltrami.lab.bench.suite import run_suite
+    from beltrami.report.progress import display
     from beltrami.report.terminal import print_measurements
     from beltrami.train import write_atomically
 
@@ -204,7 +207,8 @@ def bench(
     if out is not None:
         check_file(out)
     command = " ".join(("beltrami", *sys.argv[1:]))
-    report = run_suite(suite, device=check_device(device), sizes=size or SIZES, command=command)
+    with display(f"measuring {suite}"):
+        report = run_suite(suite, device=check_device(device), sizes=size or SIZES, command=command)
     print_measurements(report.rows, title=f"{report.suite} on {report.device}")
     if out is not None:
         write_atomically(out, report.to_json().encode())

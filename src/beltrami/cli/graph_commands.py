@@ -43,7 +43,7 @@ def train_graph(source: str | None, options: GraphOptions, running: Running, *, 
 
     def train(checkpoint: Path) -> "Predictor":
         print_start(table, targets)
-        with TrialTable(targets.kind, balanced=options.balanced, fast=options.fast) as trials:
+        with TrialTable(targets.kind, balanced=options.balanced, fast=options.fast, quiet=running.quiet) as trials:
             kept: dict[str, Any] = {"report": trials.add, "checkpoint": checkpoint, "device": running.device}
             predictor = fit_graph(table, task=options.task, balanced=options.balanced, **kept, **fitting)
         named = {"id": options.id, "weight": options.weight}
@@ -70,7 +70,7 @@ def train_auto(
     found = make_split(dataset, protocol=config.data.protocol, seed=config.data.split_seed)
 
     def train(checkpoint: Path) -> "Predictor":
-        with TrialTable("classes", fast=options.fast) as trials:
+        with TrialTable("classes", fast=options.fast, quiet=running.quiet) as trials:
             kept: dict[str, Any] = {"report": trials.add, "checkpoint": checkpoint, "device": running.device}
             return fit_dataset(dataset, found, **kept, **fitting)
 
@@ -179,6 +179,7 @@ def explain(
     """
     from beltrami.predict.predictor import Predictor
     from beltrami.report.explanation import print_explanation
+    from beltrami.report.progress import display
 
     if top < 1:
         raise ValueError(f"`--top` must be at least 1; got {top}.")
@@ -186,7 +187,9 @@ def explain(
     targets = predictor.targets
     y = {"classes": targets.y, "labels": targets.y > 0, "numbers": targets.y.reshape(len(targets.y), -1)[:, 0]}
     shown = {"y": y[targets.kind], "labelled": predictor.trained_on}
-    print_explanation(predictor.explain(node), predictor.graph.ids, targets.names, **shown, count=top)
+    with display("explaining"):
+        found = predictor.explain(node)
+    print_explanation(found, predictor.graph.ids, targets.names, **shown, count=top)
     if targets.kind == "numbers":
         typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
 
@@ -222,8 +225,10 @@ def _check(table: "GraphTable", options: GraphOptions, fitting: Mapping[str, Any
     from beltrami.auto.fit_graph import check_targets
     from beltrami.data.graph_summary import summarise
     from beltrami.report.graph_check import print_check
+    from beltrami.report.progress import display
 
-    summary = summarise(table, task=options.task, **_drawing(fitting))
+    with display("summarising the graph"):
+        summary = summarise(table, task=options.task, **_drawing(fitting))
     if summary.targets is not None:
         check_targets(summary.targets, balanced=options.balanced)
     limits = {name: value for name, value in fitting.items() if name in ("budget", "fast")}

@@ -2,7 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -186,8 +188,16 @@ class Implicit(Stepping):
 
 @checked
 def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Tensor:
-    """Return the image (c, h, w) at ``time``, after equal intervals of at most ``stepping.hold``, each with the metric
-    of its start."""
+    """Return the image (c, h, w) at ``time``, the last one of :func:`states`."""
+    for _, y in states(x, flow, time=time, stepping=stepping):
+        x = y
+    return x
+
+
+@checked
+def states(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Iterator[tuple[float, Tensor]]:
+    """Return an iterator over the times and images (c, h, w) of a flow, from 0 to ``time``, after equal intervals of at
+    most ``stepping.hold``, each with the metric of its start."""
     if not (math.isfinite(time) and time > 0.0):
         raise ValueError(f"`time` must be positive; got {time}.")
     if not time / stepping.hold < MAX_INTERVALS:
@@ -196,11 +206,15 @@ def evolve(x: Tensor, flow: ImageFlow, *, time: float, stepping: Stepping) -> Te
             f"allowed: choose a time below {MAX_INTERVALS * stepping.hold:g}, or a longer `hold`."
         )
     intervals = math.ceil(time / stepping.hold * (1.0 - 1e-9))
-    length = time / intervals
-    for k in range(intervals):
+    return _states(x, flow, [k * (time / intervals) for k in range(intervals + 1)], stepping)
+
+
+def _states(x: Tensor, flow: ImageFlow, ts: list[float], stepping: Stepping) -> Iterator[tuple[float, Tensor]]:
+    yield ts[0], x
+    for t0, t1 in pairwise(ts):
         field = flow.freeze(x)
-        x = solve(field, x, [k * length, (k + 1) * length], stepping.scheme(field)).ys[-1]
-    return x
+        x = solve(field, x, [t0, t1], stepping.scheme(field)).ys[-1]
+        yield t1, x
 
 
 @checked

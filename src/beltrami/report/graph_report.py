@@ -4,6 +4,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +21,7 @@ from beltrami.data.labelled_split import labelled
 from beltrami.data.target import Targets
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions
 from beltrami.predict.predictor import NO_CALIBRATION, Predictor
+from beltrami.report.progress import display
 
 DIFFUSION = "linear diffusion"
 SAYS = {
@@ -45,26 +47,26 @@ def print_start(table: GraphTable, targets: Targets) -> None:
 class TrialTable:
     """A table of baselines and models, one row printed as soon as each is trained.
 
-    On a terminal, a line below the rows says what is being trained. Errors of numbers are in standard deviations of the
+    A progress line says what is being trained. Errors of numbers are in standard deviations of the
     labels here, and in their units in the result.
     """
 
-    def __init__(self, kind: str, *, balanced: bool = False, fast: bool = False) -> None:
-        self.kind, self.console = kind, graph_console()
+    def __init__(self, kind: str, *, balanced: bool = False, fast: bool = False, quiet: bool = False) -> None:
+        self.kind, self.quiet, self.console = kind, quiet, graph_console()
         self.metric = f"{'balanced ' if balanced else ''}{METRICS[kind]}"
         first = "ridge regression" if kind == "numbers" else "logistic regression"
         self.coming = [first, "label propagation", DIFFUSION, *([] if fast else MEMBERS)]
-        self.rows, self.status = 0, self.console.status("")
+        self.rows, self.progress = 0, ExitStack()
 
     def __enter__(self) -> "TrialTable":
+        self.shown = self.progress.enter_context(display(quiet=self.quiet))
         self._show()
-        self.status.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.status.stop()
+        self.progress.close()
 
     def add(self, result: Attempt | BaselineResult) -> None:
         """Print a row, before the first one the header."""
@@ -87,7 +89,7 @@ class TrialTable:
         self._show()
 
     def _show(self) -> None:
-        self.status.update(Text(f"training {self.coming[0]}" if self.coming else "calibrating"))
+        self.shown.status(f"training {self.coming[0]}" if self.coming else "calibrating")
 
 
 def trial_row(name: str, metric: str, seconds: str, says: str, *, style: str = "") -> Table:

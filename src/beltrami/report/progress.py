@@ -1,8 +1,9 @@
-"""Progress displays: live bars on a terminal; elsewhere one plain line per run of a study or search, or nothing."""
+"""Progress displays: live bars on a terminal; elsewhere a plain line after two seconds, and then every ten."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -14,11 +15,19 @@ FIRST_LINE, BETWEEN_LINES = 2.0, 10.0  # seconds, where there is no terminal
 
 
 class Display:
-    """Bars on a terminal, by name. Elsewhere there are no bars, and messages are plain lines."""
+    """Bars on a terminal, by name. Elsewhere ``line`` is the text that is printed from time to time."""
 
-    def __init__(self, bars: Progress) -> None:
-        self.bars, self.live = bars, not bars.disable
+    def __init__(self, bars: Progress, title: str | None) -> None:
+        self.bars, self.live, self.line = bars, not bars.disable, title or ""
         self._tasks: dict[str, TaskID] = {}
+        self._title = None if title is None else bars.add_task(title, total=None, state="")
+
+    def status(self, text: str) -> None:
+        """Show what is being done; it has no count."""
+        if self._title is None:
+            self._title = self.bars.add_task(text, total=None, state="")
+        self.bars.update(self._title, description=text)
+        self.line = text
 
     def update(self, name: str, done: int, total: int | None = None, state: str | None = None) -> None:
         """Show how much is done and, behind the bar, a text: the count by default."""
@@ -27,6 +36,7 @@ class Display:
         count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
         text = count if state is None else f"{count} {state}"
         self.bars.update(self._tasks[name], completed=done, total=total, state=text)
+        self.line = f"{name}: {text}"
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a line above the bars."""
@@ -36,31 +46,36 @@ class Display:
 @contextmanager
 def display(title: str | None = None, *, quiet: bool = False) -> Iterator[Display]:
     """Open a display on the standard error; the bars disappear at the end. A title has a bar without a count. A quiet
-    display shows nothing."""
+    display shows nothing. Without a terminal, a thread prints the current line and the seconds since the start."""
     name, state = TextColumn("[bold]{task.description}"), TextColumn("{task.fields[state]}", markup=False)
     columns = (SpinnerColumn(), name, BarColumn(bar_width=24), state, TimeElapsedColumn())
     console = Console(stderr=True, highlight=False, quiet=quiet)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        if title is not None:
-            bars.add_task(title, total=None, state="")
-        yield Display(bars)
+        shown, over = Display(bars, title), Event()
+        if not (quiet or shown.live):
+            Thread(target=_print_lines, args=(shown, over), daemon=True).start()
+        try:
+            yield shown
+        finally:
+            over.set()
+
+
+def _print_lines(shown: Display, over: Event) -> None:
+    start, wait = time.monotonic(), FIRST_LINE
+    while not over.wait(wait):
+        if shown.line:
+            shown.message(f"{shown.line} ({_duration(time.monotonic() - start)})")
+        wait = BETWEEN_LINES
 
 
 def epoch_callback(shown: Display, epochs: int, *, title: str) -> Callable[[Epoch], None]:
-    """Return a callback that shows the loss, the validation accuracy and the evaluations of f after each epoch; without
-    a terminal, as a line from time to time."""
-    due = time.monotonic() + FIRST_LINE
+    """Return a callback that shows the loss, the validation accuracy and the evaluations of f after each epoch."""
 
     def show(epoch: Epoch) -> None:
-        nonlocal due
         (loss,), (score,), (best,) = epoch.losses, epoch.scores, epoch.best
         accuracies = f"val {100 * score.accuracy:.1f}  best {100 * best.accuracy:.1f} at t = {best.time:.2f}"
         state = f" loss {loss:.3f}  {accuracies}  f {epoch.evaluations}"
-        if shown.live:
-            shown.update(title, epoch.number, epochs, state)
-        elif time.monotonic() >= due:
-            shown.message(f"{title}: epoch {epoch.number}/{epochs} {state}")
-            due = time.monotonic() + BETWEEN_LINES
+        shown.update(f"{title}, epoch", epoch.number, epochs, state)
 
     return show
 
