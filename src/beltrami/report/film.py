@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
 
 FORMATS = ("gif", "mp4")
-SECONDS, FRAMES_PER_SECOND, HOLD = 6.0, 12, 1.2  # HOLD: seconds at either end
+SECONDS, FRAMES_PER_SECOND, HOLD = 4.8, 10, 1.0  # HOLD: seconds at either end
 WIDTH, HEIGHT, DPI = 560, 432, 100  # pixels, multiples of 16 for MP4; and pixels in an inch
-MOST_EDGES = 4_000  # that are drawn; the strongest
-PALETTE = 96  # colours of a GIF
+MOST_EDGES = 2_000  # that are drawn; the strongest
+MOST_COLOURS = 24  # of nodes, in a GIF
 MARGIN = 0.04  # around the nodes, relative to the width of the picture
 UNKNOWN = "#9aa4ae"
 
@@ -37,7 +37,7 @@ def save_film(data: RunData, path: Path, *, progress: Progress | None = None) ->
         raise ValueError(f"{data.folder} has no flow, so that nothing moves: ask for figures with `--format png`.")
     count = round((SECONDS + 2 * HOLD) * FRAMES_PER_SECOND)
     frames = _counted(_frames(data, data.flow, count), count, progress)
-    write_atomically(path, _gif(frames) if path.suffix == ".gif" else _mp4(frames))
+    write_atomically(path, _gif(frames, _palette(_colours(data))) if path.suffix == ".gif" else _mp4(frames))
 
 
 def place(flow: FlowData, part: float) -> NDArray[Any]:
@@ -130,18 +130,27 @@ def _counted(frames: Iterator[Pixels], count: int, progress: Progress | None) ->
         yield frame
 
 
-def _gif(frames: Iterator[Pixels]) -> bytes:
+def _gif(frames: Iterator[Pixels], palette: list[int]) -> bytes:
     from PIL import Image
 
-    images = [Image.fromarray(frame) for frame in frames]
-    palette = images[len(images) // 2].quantize(PALETTE)
-    colours = numpy.array(palette.getpalette()).reshape(-1, 3)
-    colours[colours.min(1) > 245] = 255  # the background stays white
-    palette.putpalette(colours.ravel().tolist())
-    first, *others = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
+    colours = Image.new("P", (1, 1))
+    colours.putpalette(palette)
+    images = (Image.fromarray(frame).quantize(palette=colours, dither=Image.Dither.NONE) for frame in frames)
+    first, *others = images
     stream, duration = io.BytesIO(), 1000 // FRAMES_PER_SECOND
     first.save(stream, "GIF", save_all=True, append_images=others, duration=duration, loop=0, optimize=True)
     return stream.getvalue()
+
+
+def _palette(colours: list[Any]) -> list[int]:
+    """Return a few of the nodes' colours, their mixtures with white and greys, as red, green, blue in one list."""
+    from matplotlib.colors import to_rgb
+
+    distinct = sorted({to_rgb(colour) for colour in colours})
+    chosen = distinct[:: max(1, len(distinct) // MOST_COLOURS)]
+    mixed = [[1 - part * (1 - c) for c in colour] for colour in chosen for part in (1.0, 0.65, 0.3)]
+    greys = [[grey] * 3 for grey in numpy.linspace(0.25, 1, 9)]
+    return [round(255 * value) for colour in (*mixed, *greys) for value in colour]
 
 
 def _mp4(frames: Iterator[Pixels]) -> bytes:
