@@ -158,7 +158,7 @@ def _settings(runs: Sequence[RunData], names: Sequence[str]) -> str:
     heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ("setting", *names))
     caption = "Settings that differ"
     return (
-        f'<div class="table"><div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table><caption>'
+        f'<div class="table"><div class="scroll" role="group" tabindex="0" aria-label="{caption}"><table><caption>'
         f"{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>"
     )
 
@@ -187,4 +187,4 @@ def _nodes(runs: Sequence[RunData], names: Sequence[str]) -> str:
 def _facts(runs: Sequence[RunData], names: Sequence[str]) -> str:
     facts = dict.fromkeys(name for run in runs for name in run.facts)
     rows = [[fact, *(run.facts.get(fact, "\u2013") for run in runs)] for fact in facts]
-    return table("Facts of each run", ["", *names], rows, key="facts", sortable=False) if rows else ""
+    return table("Facts of each run", ["fact", *names], rows, key="facts", sortable=False) if rows else ""

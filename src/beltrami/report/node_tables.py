@@ -17,7 +17,7 @@ UNKNOWN = "unknown"
 
 def node_tables(data: RunData, *, count: int = COUNT) -> str:
     """Return the tables of the most uncertain nodes and of those that are most likely mislabelled."""
-    from beltrami.report.selection import suspicious, uncertain
+    from beltrami.report.listed_nodes import suspicious, uncertain
 
     found = ""
     for caption, nodes, key in (

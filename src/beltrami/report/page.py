@@ -198,7 +198,7 @@ def _settings(data: RunData) -> str:
         return ""
     return (
         '<details class="block"><summary>The configuration of the run</summary><div class="inside scroll" tabindex="0" '
-        f'role="region" aria-label="The configuration of the run">{nested_table(dict(data.settings))}</div></details>'
+        f'role="group" aria-label="The configuration of the run">{nested_table(dict(data.settings))}</div></details>'
     )
 
 

@@ -81,8 +81,8 @@ def _along_time(data: RunData) -> Iterator[Figure]:
             unit, compared = "energy / energy at 0", ", compared with their values at t = 0"
         low, high = (f(f(line.y) for line in lines) for f in (min, max))
         says = (
-            f"Energies of the state z(t) along the flow{compared}. A falling energy means that neighbouring nodes "
-            "become more alike."
+            f"Energies of the state z(t) along the flow{compared}. They fall where neighbouring nodes become more "
+            "alike."
         )
         log = "y" if low > 0 and high / low > STEEP else ""
         yield Figure("energy-time", "Energy over time", says, "time t", unit, lines, marks, log=log)

@@ -81,7 +81,7 @@ def _legend(figure: Figure, left: float) -> tuple[str, float]:
     parts, x, y = [label(figure.y, 0, 14, "axis-name")], text_width(figure.y) + 22, 14.0
     if len(figure.series) > 1:
         for number, each in enumerate(figure.series):
-            name = shortened(each.name, 34)
+            name = shortened(each.name, 50)
             if x + 24 + text_width(name) > WIDTH:
                 x, y = 0.0, y + ROW
             style = f"s{number % STYLES}"
