@@ -37,7 +37,6 @@ def class_run(*, n: int = 60, seed: int = 0, classes: tuple[str, ...] = CLASSES)
         probabilities=p.astype(numpy.float32),
         sets=p > 0.1,
         degree=random.geometric(0.2, n) - 1,
-        coverage=0.9,
     )
     times = numpy.linspace(0, 4, 21)
     curve = 0.3 + 0.5 * (1 - numpy.exp(-times))
@@ -83,6 +82,7 @@ def class_run(*, n: int = 60, seed: int = 0, classes: tuple[str, ...] = CLASSES)
         ),
         solver={"steps": 12, "rejected steps": 3, "evaluations of f": 92, "largest step": 0.73},
         weights=random.random(400) ** 3,
+        coverage=0.9,
         baselines=[("this run", 0.81, 0.8), (NASTY[0], 0.7, 0.69), ("MLP", 0.55, None)],
         reasons=reasons,
         notes=["The test labels were read once.", NASTY[0]],

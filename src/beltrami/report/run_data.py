@@ -30,7 +30,6 @@ class NodeData:
         degree: (n,) the number of neighbours in the graph of the data, without loops.
         reached: (n,) whether a label is in the node's connected component, without which the prediction means nothing;
             None if all predictions count.
-        coverage: the probability with which a set or interval was asked to hold the truth, or None.
     """
 
     ids: Sequence[str]
@@ -42,7 +41,6 @@ class NodeData:
     sets: NDArray[numpy.bool_] | None = None
     interval: Floats | None = None
     reached: NDArray[numpy.bool_] | None = None
-    coverage: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +144,7 @@ class RunData:
             the start) and others; empty if the run has no log.
         solver: statistics of a solve from 0 to the terminal time, and totals of the training, by name.
         weights: (m,) all diffusivities of the flow's graph at time 0, loops included; None without a flow.
+        coverage: the probability with which a set or interval was asked to hold the truth, or None.
         baselines: name, validation score and test score (None if not known) of the models beside it; the run is first.
         flow: None for a model without a flow.
         reasons: explanations by node, of some nodes.
@@ -165,6 +164,7 @@ class RunData:
     along: AlongTime | None = None
     solver: Mapping[str, float] = field(default_factory=dict)
     weights: Floats | None = None
+    coverage: float | None = None
     baselines: Sequence[tuple[str, float, float | None]] = ()
     flow: FlowData | None = None
     reasons: Mapping[int, Reasons] = field(default_factory=dict)

@@ -133,8 +133,8 @@ def _reliability(data: RunData, part: str, nodes: Values) -> Iterator[Figure]:
 def _coverage(title: str, says: str, x: str, data: RunData, shares: Values, edges: Values) -> Figure:
     """Return the figure of coverage, with a line at the coverage that was asked for."""
     series: list[Line | Bars] = [Bars("observed", shares, edges)]
-    if data.nodes.coverage is not None:
-        series.append(Line("asked for", edges[[0, -1]], numpy.full(2, 100 * data.nodes.coverage), steps=True))
+    if data.coverage is not None:
+        series.append(Line("asked for", edges[[0, -1]], numpy.full(2, 100 * data.coverage), steps=True))
     return Figure("coverage", title, says, x, "covered, %", series, bounds=(0, 100))
 
 
