@@ -18,7 +18,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "result.json").write_text("{}")
 
     def load(folder: Path, *, device: str, progress: Any) -> Any:
-        return SimpleNamespace(data=class_run)
+        return SimpleNamespace(data=lambda *, seconds=1.0, progress: class_run())
 
     monkeypatch.setitem(sys.modules, "beltrami.report.collect", SimpleNamespace(LoadedRun=SimpleNamespace(load=load)))
     return folder
@@ -57,6 +57,7 @@ def test_bad_input_is_refused_in_one_sentence(beltrami: Beltrami, run: Path, tmp
         ("report", "begun"): "the run in begun is not finished: go on with",
         ("report", str(run), "--format", "jpeg"): "unknown format 'jpeg'",
         ("report", str(run), "--out", "empty"): "empty is a folder: name a file in it",
+        ("report", str(run), "--format", "mp4", "--out", "flow.gif"): "`--out flow.gif` needs the ending .mp4",
         ("report", str(run), "--device", "tpu"): "`--device` takes cpu, cuda or cuda:N",
         ("compare", str(run)): "needs the folders of at least two runs; got 1",
         ("compare", str(run), "empty"): "empty holds no run",

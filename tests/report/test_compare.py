@@ -25,8 +25,8 @@ def test_scores_stand_side_by_side_with_their_differences() -> None:
     head, first, second = csv_files(compare_page([ONE, OTHER]))["scores.csv"]
     rows = [dict(zip(head, row, strict=True)) for row in (first, second)]
     assert [row["test, %"] for row in rows] == ["80.0", "81.0"]
-    assert first[head.index("difference")] == ""
-    assert float(second[head.index("difference")]) == pytest.approx(1.0)
+    assert first[head.index("test difference")] == ""
+    assert float(second[head.index("test difference")]) == pytest.approx(1.0)
     assert [row["same split"] for row in rows] == ["first run", "yes"]
     test = [k for k in range(60) if ONE.nodes.part[k] == 3]
     lost = sum(ONE.nodes.predicted[k] == ONE.nodes.label[k] != OTHER.nodes.predicted[k] for k in test)

@@ -48,8 +48,10 @@ def report(
         check_folder(target)
     else:
         target = out or folder / (PAGE if format == "html" else f"{FILM}.{format}")
+        if format != "html" and target.suffix != f".{format}":
+            raise ValueError(f"`--out {target}` needs the ending .{format}, that of `--format`.")
         check_file(target)
-    data = _read([folder], where)[0]
+    (data,) = _read([folder], where)
     _print_files(_write(data, target, format), start)
 
 
@@ -70,7 +72,7 @@ def compare(
     for folder in folders:
         _check_run(folder)
     check_file(out)
-    runs = _read(folders, where)
+    runs = _read(folders, where, explained=False)
 
     from beltrami.data.file import write_atomically
     from beltrami.report.compare import compare_page
@@ -92,15 +94,16 @@ def _check_run(folder: Path) -> None:
         raise DataError(f"{folder} holds no run: name a folder that `beltrami train` wrote.")
 
 
-def _read(folders: Sequence[Path], device: str) -> "list[RunData]":
-    """Return the data of runs."""
+def _read(folders: Sequence[Path], device: str, *, explained: bool = True) -> "list[RunData]":
+    """Return the data of runs, with explanations of predictions or without."""
     from beltrami.report.collect import LoadedRun
     from beltrami.report.progress import display
 
     found = []
     for folder in folders:
         with display(f"reading {folder}") as shown:
-            found.append(LoadedRun.load(folder, device=device, progress=shown.update).data())
+            run = LoadedRun.load(folder, device=device, progress=shown.update)
+            found.append(run.data(progress=shown.update) if explained else run.data(seconds=0, progress=shown.update))
     return found
 
 

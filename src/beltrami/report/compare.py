@@ -8,9 +8,9 @@ import numpy
 
 from beltrami.report.class_scores import judged_nodes, known_labels
 from beltrami.report.figure import Figure, Line
-from beltrami.report.markup import nested_table, table, text
+from beltrami.report.markup import table, value_text
 from beltrami.report.node_tables import confidence, node_label, node_prediction
-from beltrami.report.page import figure_grid, html_page, page_main
+from beltrami.report.page import ORDER, figure_grid, html_page, page_main
 from beltrami.report.run_data import PARTS, Integers, RunData
 from beltrami.report.run_figures import percent, score_axis
 from beltrami.report.scale import number_text
@@ -94,7 +94,7 @@ def _flattened(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[
 def _scores(runs: Sequence[RunData], names: Sequence[str]) -> str:
     """Return the table of scores, with the differences from the first run."""
     scale, unit = (1, "") if runs[0].kind == "numbers" else (100, ", %")
-    parts = list(dict.fromkeys(part for run in runs for part in ("test", *run.scores) if part in run.scores))
+    parts = [part for part in ORDER if any(part in run.scores for run in runs)]
     rows: list[list[Any]] = []
     for run, name in zip(runs, names, strict=True):
         row: list[Any] = [name, run.metric]
@@ -104,7 +104,12 @@ def _scores(runs: Sequence[RunData], names: Sequence[str]) -> str:
             row.append(None if ours is None or first is None or run is runs[0] else round(scale * (ours - first), 4))
         row += ["first run" if run is runs[0] else "yes" if same_split(run, runs[0]) else "no", *_only(run, runs[0])]
         rows.append(row)
-    head = ["run", "metric", *(column for part in parts for column in (f"{part}{unit}", "difference")), "same split"]
+    head = [
+        "run",
+        "metric",
+        *(column for part in parts for column in (f"{part}{unit}", f"{part} difference")),
+        "same split",
+    ]
     head += ["right here only", "right in the first only"] if runs[0].kind == "classes" else []
     found = table("Scores, and differences from the first run", head, rows, key="scores")
     if not all(same_split(run, runs[0]) for run in runs):
@@ -144,23 +149,16 @@ def _curves(runs: Sequence[RunData], names: Sequence[str]) -> Iterator[Figure]:
         if lines:
             says = f"The {word} at the {part} nodes if the flow ends at time t. Chosen terminal times: {times}."
             axis = word if runs[0].kind == "numbers" else f"{word}, %"
-            yield Figure(f"{part}-time", f"{part.capitalize()} {word} over time", says, "time t", axis, lines)
+            title = f"{part.capitalize()} {word} over time" + (f": {lines[0].name}" if len(lines) == 1 else "")
+            yield Figure(f"{part}-time", title, says, "time t", axis, lines)
 
 
 def _settings(runs: Sequence[RunData], names: Sequence[str]) -> str:
     differing = different_settings(runs)
     if not differing:
         return "<p>All settings are equal.</p>"
-    rows = "".join(
-        f'<tr><th scope="row">{text(name)}</th>{"".join(f"<td>{nested_table(value)}</td>" for value in values)}</tr>'
-        for name, values in differing.items()
-    )
-    heads = "".join(f'<th scope="col">{text(name)}</th>' for name in ("setting", *names))
-    caption = "Settings that differ"
-    return (
-        f'<div class="table"><div class="scroll" role="group" tabindex="0" aria-label="{caption}"><table><caption>'
-        f"{caption}</caption><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></div>"
-    )
+    rows = [[name, *map(value_text, values)] for name, values in differing.items()]
+    return table("Settings that differ", ["setting", *names], rows, key="settings", sortable=False)
 
 
 def _nodes(runs: Sequence[RunData], names: Sequence[str]) -> str:

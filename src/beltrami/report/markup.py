@@ -84,9 +84,16 @@ def nested_table(value: Any) -> str:
         return f'<table class="nested"><tbody>{rows}</tbody></table>'
     if isinstance(value, list) and any(isinstance(each, (dict, list)) for each in value):
         return "".join(f'<div class="item">{nested_table(each)}</div>' for each in value)
+    return text(value_text(value))
+
+
+def value_text(value: Any) -> str:
+    """Return a JSON value in words."""
     if isinstance(value, list):
-        return text(", ".join(map(_json_text, value)) or "none")
-    return text(_json_text(value))
+        return ", ".join(map(value_text, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value in (None, "", {}) else str(value)
 
 
 def _cells(row: Sequence[Any], ends: Sequence[str], formats: Sequence[Callable[[float], str]]) -> str:
@@ -114,8 +121,3 @@ def _format(column: Sequence[Any]) -> Callable[[float], str]:
         if min(filter(None, sizes)) >= 10.0**-decimals
         else number_text
     )
-
-
-def _json_text(value: Any) -> str:
-    words = {None: "none", True: "yes", False: "no"}
-    return words[value] if value is None or isinstance(value, bool) else str(value) if value != "" else "none"
