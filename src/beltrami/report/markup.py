@@ -69,8 +69,9 @@ def table(
     body = "".join(f"<tr>{_cells(row, ends, formats)}</tr>\n" for row in rows)
     link = csv_link(key, csv_text(head, rows), what=caption) if key else ""
     return (
-        f'<div class="table">{link}<div class="scroll" role="group" tabindex="0" aria-label="{text(caption)}">'
-        f"<table{' data-sortable' if sortable else ''}><caption>{text(caption)}</caption>\n"
+        f'<div class="table"><div class="card-head"><p class="title" aria-hidden="true">{text(caption)}</p>{link}</div>'
+        f'<div class="scroll" role="group" tabindex="0" aria-label="{text(caption)}">'
+        f'<table{" data-sortable" if sortable else ""}><caption class="hidden">{text(caption)}</caption>\n'
         f"<thead><tr>{heading}</tr></thead>\n<tbody>{body}</tbody></table></div></div>"
     )
 

@@ -86,7 +86,7 @@ def report_page(data: RunData, *, connect: str = "'none'") -> str:
     found |= {
         "learning": ("Learning", figure_grid(figures_of(data, "learning"))),
         "time": ("Time", figure_grid(figures_of(data, "time"), _solver(data))),
-        "predictions": ("Predictions", figure_grid(figures_of(data, "predictions")) + _class_table(data)),
+        "predictions": ("Predictions", _predictions(data)),
         "nodes": ("Nodes to look at", node_tables(data) + explanations(data)),
         "graph": ("Graph", figure_grid(figures_of(data, "graph"))),
         "baselines": ("Baselines", figure_grid(figures_of(data, "baselines"), _baseline_table(data))),
@@ -168,17 +168,21 @@ def _solver(data: RunData) -> str:
     return table("Solver", ("quantity", "value"), rows, key="solver", sortable=False) if rows else ""
 
 
-def _class_table(data: RunData) -> str:
+def _predictions(data: RunData) -> str:
+    """Return the figures of predictions at nodes that were held out, and the table of the classes."""
     part, nodes = judged_nodes(data)
-    if data.kind == "numbers" or not len(nodes):
-        return ""
+    if not len(nodes):
+        return "<p>The models were trained on all nodes with a label: none is left to compare predictions with.</p>"
+    found = figure_grid(figures_of(data, "predictions"))
+    if data.kind == "numbers":
+        return found
     rows = [
         (each.name, each.count, each.predicted, *(_rounded(100 * v) for v in (each.precision, each.recall, each.f1)))
         for each in class_scores(data, nodes)
     ]
     what = "label" if data.kind == "labels" else "class"
     head = (what, "nodes", "predicted", "precision, %", "recall, %", "F1, %")
-    return table(f"Each {what} at the {part} nodes", head, rows, key=f"per-{what}")
+    return found + table(f"Each {what} at the {part} nodes", head, rows, key=f"per-{what}")
 
 
 def _baseline_table(data: RunData) -> str:
