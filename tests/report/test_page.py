@@ -17,6 +17,7 @@ from beltrami.report.class_scores import class_scores, confusion, covered, judge
 from beltrami.report.figure import Bars, Figure, Line
 from beltrami.report.figure_table import csv_field, figure_csv
 from beltrami.report.markup import json_block, nested_table, table
+from beltrami.report.node_tables import node_prediction
 from beltrami.report.page import asset, html_page, report_page
 from beltrami.report.run_data import PARTS, RunData
 from beltrami.report.run_figures import run_figures
@@ -198,3 +199,18 @@ def test_scripts_have_no_eval_and_no_handlers_in_markup() -> None:
     assert "eval(" not in script
     assert "innerHTML" not in script
     assert script.startswith('"use strict"')
+
+
+def test_coverage_is_not_measured_at_the_nodes_that_made_the_sets() -> None:
+    for run in RUNS:
+        part = numpy.where(run.nodes.part == PARTS.index("calibration"), 4, run.nodes.part % 2)
+        without = replace(run, nodes=replace(run.nodes, part=part))
+        assert judged_nodes(without)[0] == "calibration"
+        assert "coverage" in {figure.key for figure in run_figures(run)}
+        assert "coverage" not in {figure.key for figure in run_figures(without)}
+
+
+def test_a_node_that_no_label_reaches_has_no_prediction() -> None:
+    run = replace(RUNS[0], nodes=replace(RUNS[0].nodes, reached=numpy.zeros(60, dtype=bool)))
+    assert node_prediction(run, 0) == "no label reaches this node"
+    assert node_prediction(RUNS[0], 0) in RUNS[0].names

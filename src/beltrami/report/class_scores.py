@@ -111,11 +111,10 @@ def covered(data: RunData, nodes: Integers) -> Mask:
     return found
 
 
-def coverage_by(groups: Integers, holds: Mask) -> tuple[Integers, Floats]:
-    """Return the size of each group, counted from 0, and the share of it that is covered; NaN in empty groups."""
-    counts = numpy.bincount(groups)
+def coverage_by(groups: Integers, holds: Mask) -> Floats:
+    """Return the share of each group, counted from 0, that is covered; NaN in empty groups."""
     with numpy.errstate(invalid="ignore"):
-        return counts, numpy.bincount(groups, holds.astype(float)) / counts
+        return numpy.bincount(groups, holds.astype(float)) / numpy.bincount(groups)
 
 
 def _ratio(part: float, whole: float) -> float:

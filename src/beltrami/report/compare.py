@@ -142,15 +142,13 @@ def _curves(runs: Sequence[RunData], names: Sequence[str]) -> Iterator[Figure]:
         if lines:
             yield Figure(key, title, f"The {axis.split(',')[0]} of each run after each epoch.", "epoch", axis, lines)
     along = [(run, name, run.along) for run, name in zip(runs, names, strict=True) if run.along is not None]
-    word = "error" if runs[0].kind == "numbers" else "accuracy"
     for part in ("validation", "test"):
         lines = [Line(name, a.times, percent(run, a.accuracy[part])) for run, name, a in along if part in a.accuracy]
         times = ", ".join(f"{name}: {number_text(a.chosen)}" for _, name, a in along)
         if lines:
-            says = f"The {word} at the {part} nodes if the flow ends at time t. Chosen terminal times: {times}."
-            axis = word if runs[0].kind == "numbers" else f"{word}, %"
-            title = f"{part.capitalize()} {word} over time" + (f": {lines[0].name}" if len(lines) == 1 else "")
-            yield Figure(f"{part}-time", title, says, "time t", axis, lines)
+            says = f"The {metric} at the {part} nodes if the flow ends at time t. Chosen terminal times: {times}."
+            title = f"{part.capitalize()} {metric} over time" + (f": {lines[0].name}" if len(lines) == 1 else "")
+            yield Figure(f"{part}-time", title, says, "time t", unit, lines)
 
 
 def _settings(runs: Sequence[RunData], names: Sequence[str]) -> str:

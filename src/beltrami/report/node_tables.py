@@ -5,24 +5,26 @@ from typing import Any
 
 import numpy
 
-from beltrami.predict.predictions import join_names
+from beltrami.predict.predictions import NO_LABEL, join_names
 from beltrami.report.class_scores import known_labels
 from beltrami.report.markup import table, text
 from beltrami.report.run_data import PARTS, Reasons, RunData, Share
 from beltrami.report.scale import number_text
 
 COUNT = 20  # nodes in a table
-UNKNOWN = "unknown"
+UNKNOWN, NONE = "unknown", "no label"
 
 
 def node_tables(data: RunData, *, count: int = COUNT) -> str:
     """Return the tables of the most uncertain nodes and of those that are most likely mislabelled."""
     from beltrami.report.listed_nodes import suspicious, uncertain
 
-    found = ""
+    found, wrong = "", "Nodes whose label the model most confidently contradicts"
+    if data.kind == "numbers":
+        wrong = "Nodes with the largest differences between prediction and label"
     for caption, nodes, key in (
         ("Nodes with the most uncertain predictions", uncertain(data, count).tolist(), "uncertain"),
-        ("Nodes whose label the model most confidently contradicts", suspicious(data, count).tolist(), "suspicious"),
+        (wrong, suspicious(data, count).tolist(), "suspicious"),
     ):
         if nodes:
             found += node_table(data, nodes, caption=caption, key=key)
@@ -31,10 +33,8 @@ def node_tables(data: RunData, *, count: int = COUNT) -> str:
 
 def node_table(data: RunData, nodes: Sequence[int], *, caption: str, key: str) -> str:
     """Return a table of nodes with their labels and predictions."""
-    if data.kind == "numbers":
-        head: tuple[str, ...] = ("node", "label", "predicted", "difference", "part", "neighbours")
-    else:
-        head = ("node", "label", "predicted", "probability, %", "part", "neighbours")
+    certainty = {"numbers": "difference", "labels": "least certain label, %", "classes": "probability, %"}
+    head = ("node", "label", "predicted", certainty[data.kind], "part", "neighbours")
     rows: list[tuple[Any, ...]] = []
     for node in nodes:
         part, degree = PARTS[int(data.nodes.part[node])], int(data.nodes.degree[node])
@@ -56,6 +56,8 @@ def node_label(data: RunData, node: int) -> str:
 
 def node_prediction(data: RunData, node: int) -> str:
     """Return the prediction at a node as text."""
+    if data.nodes.reached is not None and not data.nodes.reached[node]:
+        return NO_LABEL
     return _in_words(data, data.nodes.predicted[node])
 
 
@@ -80,9 +82,12 @@ def explanations(data: RunData) -> str:
 def explanation(data: RunData, reasons: Reasons) -> str:
     """Return an explanation: the margin, and the nodes and edges with the largest shares in it."""
     ids = data.nodes.ids
-    over = f" over {text(reasons.other)}" if reasons.other else ""
-    margin = f"{text(reasons.predicted)}{over} by a margin of {number_text(reasons.margin)}"
-    summary = f"<b>{text(ids[reasons.node])}</b>: {margin}"
+    words = (
+        f"{reasons.predicted} over {reasons.other} by a margin of" if reasons.other else f"{reasons.predicted}, margin"
+    )
+    if data.kind == "numbers":
+        words = f"{node_prediction(data, reasons.node)}, from the mean of the training labels"
+    summary = f"<b>{text(ids[reasons.node])}</b>: {text(words)} {number_text(reasons.margin)}"
     nodes = [(ids[each.node], node_label(data, each.node), each.share, _part(each, reasons)) for each in reasons.nodes]
     edges = [
         (ids[each.node], ids[each.to], each.share, _part(each, reasons))
@@ -108,9 +113,9 @@ def _known(value: float) -> float | None:
     return value if numpy.isfinite(value) else None
 
 
-def _in_words(data: RunData, value: object) -> str:
+def _in_words(data: RunData, value: Any) -> str:
     if data.kind == "numbers":
-        return number_text(float(value))  # type: ignore[arg-type]
+        return number_text(float(value))
     if data.kind == "labels":
-        return join_names([name for name, present in zip(data.names, value, strict=True) if present > 0]) or "none"  # type: ignore
-    return data.names[int(value)]  # type: ignore[call-overload]
+        return join_names([name for name, present in zip(data.names, value, strict=True) if present > 0]) or NONE
+    return data.names[int(value)]

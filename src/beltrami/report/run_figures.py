@@ -6,11 +6,12 @@ import numpy
 
 from beltrami.report.class_scores import confusion, coverage_by, covered, judged_nodes, reliability
 from beltrami.report.figure import Bars, Cells, Figure, Line, Values
-from beltrami.report.run_data import RunData
+from beltrami.report.run_data import PARTS, RunData
 from beltrami.report.scale import number_text
 
 FIFTHS = 5  # groups of equal size in the coverage of intervals
 WIDE_DEGREES = 30  # degrees above which the axes of their distribution are logarithmic
+CALIBRATION = PARTS[-1]
 STEEP = 20.0  # ratio of energies above which their axis is logarithmic
 
 GROUPS = ("learning", "time", "predictions", "graph", "baselines")
@@ -65,19 +66,17 @@ def _along_time(data: RunData) -> Iterator[Figure]:
         return
     marks = {f"T = {number_text(along.chosen)}": along.chosen}
     if along.accuracy:
-        name = "error" if data.kind == "numbers" else "accuracy"
-        says = (
-            f"The {name} of the decoder if the flow ends at time t. The terminal time T is the best on the validation "
-            "nodes."
-        )
+        name = data.metric
+        says = f"The {name} if the flow ends at time t. The terminal time T is the best on the validation nodes."
         lines = [Line(part, along.times, percent(data, values)) for part, values in along.accuracy.items()]
-        unit = name if data.kind == "numbers" else f"{name}, %"
-        yield Figure(f"{name}-time", f"{name.capitalize()} over time", says, "time t", unit, lines, marks)
-    if along.energies:
-        lines = [Line(name, along.times, numpy.asarray(y, dtype=float)) for name, y in along.energies.items()]
+        title = f"{name[:1].upper()}{name[1:]} over time"
+        yield Figure("score-time", title, says, "time t", score_axis(data), lines, marks)
+    lines = [Line(name, along.times, numpy.asarray(y, dtype=float)) for name, y in along.energies.items()]
+    lines = [line for line in lines if line.y[0]]
+    if lines:
         unit, compared = "energy", ""
         if len(lines) > 1:
-            lines = [Line(line.name, line.x, line.y / line.y[0]) for line in lines if line.y[0]]
+            lines = [Line(line.name, line.x, line.y / line.y[0]) for line in lines]
             unit, compared = "energy / energy at 0", ", compared with their values at t = 0"
         low, high = (f(f(line.y) for line in lines) for f in (min, max))
         says = (
@@ -99,18 +98,28 @@ def _classes(data: RunData) -> Iterator[Figure]:
     if data.nodes.probabilities is not None:
         yield from _reliability(data, part, nodes)
     if data.nodes.sets is not None:
-        sizes, holds = data.nodes.sets[nodes].sum(axis=1), covered(data, nodes)
-        counts, shares = coverage_by(sizes, holds)
-        edges = numpy.arange(len(counts) + 1) - 0.5
+        yield from _sets(data, data.nodes.sets.sum(axis=1), part, nodes)
+
+
+def _sets(data: RunData, sizes: Values, part: str, nodes: Values) -> Iterator[Figure]:
+    """Yield the sizes of the sets and their coverage. The calibration nodes made the sets and say nothing about them:
+    without other labels there are only the sizes at the nodes without a label."""
+    judged = part != CALIBRATION
+    if not judged:
+        part, nodes = PARTS[0], numpy.flatnonzero(data.nodes.part == 0)
+    counts = numpy.bincount(sizes[nodes])
+    edges, size = numpy.arange(len(counts) + 1) - 0.5, f"{data.kind} in the set"
+    if len(nodes):
         says = f"How many of the {len(nodes):,} {part} nodes have a conformal set of so many {data.kind}."
-        size = f"{data.kind} in the set"
         yield Figure("set-sizes", "Sizes of the sets", says, size, "nodes", [Bars("nodes", counts, edges)])
+    if judged:
+        holds = covered(data, nodes)
         truth = "all true labels are" if data.kind == "labels" else "the true class is"
         says = (
             f"The share of {part} nodes whose set holds the truth ({truth} in it), by the size of the set; "
             f"{100 * holds.mean():.1f}% of all. The promise is for all sizes together."
         )
-        yield _coverage("Coverage of the sets", says, size, data, 100 * shares, edges)
+        yield _coverage("Coverage of the sets", says, size, data, 100 * coverage_by(sizes[nodes], holds), edges)
 
 
 def _reliability(data: RunData, part: str, nodes: Values) -> Iterator[Figure]:
@@ -150,10 +159,10 @@ def _numbers(data: RunData) -> Iterator[Figure]:
     counts, edges = numpy.histogram(predicted - true, bins=min(30, max(5, int(len(nodes) ** 0.5))))
     says = f"Predicted minus true {name} at the {part} nodes; the mean is {number_text((predicted - true).mean())}."
     yield Figure("residuals", "Residuals", says, "predicted - true", "nodes", [Bars("nodes", counts, edges)])
-    if data.nodes.interval is not None:
+    if data.nodes.interval is not None and part != CALIBRATION:
         holds = covered(data, nodes)
         fifth = numpy.argsort(numpy.argsort(predicted, kind="stable")) * FIFTHS // len(nodes)
-        _, shares = coverage_by(fifth, holds)
+        shares = coverage_by(fifth, holds)
         says = (
             f"The share of {part} nodes whose interval holds the true {name}, by fifths of the predictions, from the "
             f"lowest to the highest; {100 * holds.mean():.1f}% of all."
