@@ -12,7 +12,7 @@ from typer import Argument, Option
 from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file, check_seed
 from beltrami.errors import UnknownName
 
-COMPARISON = "-compare.png"  # replaces the suffix of OUT
+COMPARISON, PAGE = "-compare.png", ".html"  # replace the suffix of OUT
 Component = Annotated[str, Option(help="Of the graph: largest, or all. A run needs the same `data.component`.")]
 Out = Annotated[Path, Option(help="The file to write, in safetensors.")]
 
@@ -100,29 +100,34 @@ def denoise(
     patch: Annotated[int, Option(help="Side of the patches that find edges, odd; 1 for none.")] = 5,
     scheme: Annotated[str, Option(help="Time stepping: explicit or implicit.")] = "explicit",
     compare: Annotated[bool, Option("--compare", help="Also write input, output and edges side by side.")] = False,
+    page: Annotated[bool, Option("--page", help="Also write a page: before, after, the flow over time.")] = False,
     clean: Annotated[Path | None, Option(help="The image without noise: prints PSNR and SSIM.")] = None,
     device: Device = "cpu",
 ) -> None:
     """Remove noise from an image by the Beltrami flow, which keeps edges.
 
     Grey and colour, 8 and 16 bits per sample. OUT has the mode and depth of IN; an alpha channel is copied unchanged.
-    `--compare` writes a second image, `OUT-compare.png`.
+    `--compare` writes a second image, `OUT-compare.png`, and `--page` a page, `OUT.html` without the image's suffix.
 
     Examples:
     - `beltrami denoise noisy.png smooth.png`
     - `beltrami denoise noisy.tif smooth.tif --alpha 20 --time 8 --compare`
-    - `beltrami denoise noisy.png smooth.png --clean original.png`
+    - `beltrami denoise noisy.png smooth.png --page --clean original.png`
     """
     import torch
 
-    from beltrami.image import Explicit, Implicit, LaplaceBeltrami, Surface, evolve, matched_alpha
+    from beltrami.image import Explicit, Implicit, LaplaceBeltrami, Surface, matched_alpha, states
     from beltrami.image.image_file import check_format, comparison, encode_image, read_image
+    from beltrami.report.image_page import ImageFlowData, image_page
+    from beltrami.report.progress import display
     from beltrami.report.terminal import print_denoising
     from beltrami.train import write_atomically
 
     torch_device = check_device(device)
     paths = [out, out.with_name(out.stem + COMPARISON)] if compare else [out]
     _check_paths(paths, [source] if clean is None else [source, clean])
+    if page:
+        check_file(out.with_suffix(PAGE))
     steppings = {"explicit": Explicit(), "implicit": Implicit()}
     if scheme not in steppings:
         raise UnknownName("scheme", scheme, steppings)
@@ -136,14 +141,22 @@ def denoise(
             "`--clean` needs the same image without its noise."
         )
     start = perf_counter()
-    with torch.no_grad():
+    with torch.no_grad(), display("denoising") as shown:
         x = picture.x.to(torch_device)
         surface = Surface(matched_alpha(x) if alpha is None else alpha, patch)
-        y = evolve(x, LaplaceBeltrami(surface), time=time, stepping=steppings[scheme]).clamp(0.0, 1.0)
+        along = ImageFlowData(f"{source.name} and {out.name}", surface, clean_x)
+        for t, y in states(x, LaplaceBeltrami(surface), time=time, stepping=steppings[scheme]):
+            shown.status(f"denoising: t = {t:.3g} of {time:g}")
+            if page:
+                along.add(t, y.clamp(0.0, 1.0).cpu())
+        y = y.clamp(0.0, 1.0)
         pictures = [replace(picture, x=y)] + ([comparison(x, y, surface)] if compare else [])
     seconds = perf_counter() - start
     for path, content in zip(paths, pictures, strict=True):
         write_atomically(path, encode_image(content, path))
+    if page:
+        paths.append(out.with_suffix(PAGE))
+        write_atomically(paths[-1], image_page(along).encode())
     print_denoising(picture.x, y.cpu(), surface, clean=clean_x, seconds=seconds, paths=paths)
 
 

@@ -28,6 +28,8 @@ class NodeData:
         sets: (n, C) conformal sets, or None.
         interval: (n, 2) of numbers, or None.
         degree: (n,) the number of neighbours in the graph of the data, without loops.
+        reached: (n,) whether a label is in the node's connected component, without which the prediction means nothing;
+            None if all predictions count.
     """
 
     ids: Sequence[str]
@@ -38,6 +40,7 @@ class NodeData:
     degree: Integers
     sets: NDArray[numpy.bool_] | None = None
     interval: Floats | None = None
+    reached: NDArray[numpy.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +73,8 @@ class FlowData:
         predicted: (K, n) class by the decoder at each time; for numbers (K, n) values.
         confidence: (K, n) probability of that class; None for numbers.
         meshes: the graph, in segments that cover all times in order; one unless the graph is rebuilt.
+        nodes: (n,) the nodes that are drawn, ascending, where they are a sample of all; None for all. The arrays above
+            and the pairs of the meshes count the nodes that are drawn.
     """
 
     times: Floats
@@ -80,6 +85,7 @@ class FlowData:
     predicted: NDArray[Any]
     confidence: Floats | None
     meshes: Sequence[Mesh]
+    nodes: Integers | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +144,7 @@ class RunData:
             the start) and others; empty if the run has no log.
         solver: statistics of a solve from 0 to the terminal time, and totals of the training, by name.
         weights: (m,) all diffusivities of the flow's graph at time 0, loops included; None without a flow.
+        coverage: the probability with which a set or interval was asked to hold the truth, or None.
         baselines: name, validation score and test score (None if not known) of the models beside it; the run is first.
         flow: None for a model without a flow.
         reasons: explanations by node, of some nodes.
@@ -157,6 +164,7 @@ class RunData:
     along: AlongTime | None = None
     solver: Mapping[str, float] = field(default_factory=dict)
     weights: Floats | None = None
+    coverage: float | None = None
     baselines: Sequence[tuple[str, float, float | None]] = ()
     flow: FlowData | None = None
     reasons: Mapping[int, Reasons] = field(default_factory=dict)

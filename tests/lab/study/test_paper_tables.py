@@ -11,7 +11,7 @@ from beltrami.lab.study.paper_tables import (
     RANDOM,
     SIX,
     TRAINING,
-    Figure,
+    PrintedNumber,
     PaperTable,
 )
 
@@ -33,14 +33,14 @@ def test_scaled_dot_is_blend_of_table_3() -> None:
 
 
 def test_figures_are_found_by_row_and_dataset() -> None:
-    assert PLANETOID.figure("gde", "citeseer") == Figure(72.5, 0.5)
-    assert RANDOM.figure("cgnn", "ogbn-arxiv") == Figure(58.70, 2.50)
+    assert PLANETOID.figure("gde", "citeseer") == PrintedNumber(72.5, 0.5)
+    assert RANDOM.figure("cgnn", "ogbn-arxiv") == PrintedNumber(58.70, 2.50)
     assert RANDOM.figure("sage-maxpool", "computers") is None
     assert RANDOM.figure("uniform", "cora") is None
     assert PLANETOID.figure("blend", "photo") is None
 
 
 def test_figures_print_as_in_print() -> None:
-    assert str(Figure(79.0, 0.5)) == "79.0 ± 0.5"
+    assert str(PrintedNumber(79.0, 0.5)) == "79.0 ± 0.5"
     assert str(PARAMETERS.figure("gat", "ogbn-arxiv")) == "1,630,000"
     assert str(TRAINING.figure("gat", "cora")) == "1.68"

@@ -11,7 +11,7 @@ from scipy import stats
 from study_records import a_record
 
 from beltrami.errors import DataError
-from beltrami.lab.study.paper_tables import Figure
+from beltrami.lab.study.paper_tables import PrintedNumber
 from beltrami.lab.study.planning import Comparison
 from beltrami.lab.study.record import Record
 from beltrami.lab.study.studies import STUDIES
@@ -29,7 +29,7 @@ def test_a_cell_holds_mean_deviation_interval_count_and_the_papers_figure() -> N
     assert (cell.runs, cell.failed) == (3, 1)
     assert cell.deviation == pytest.approx(stdev(values))
     assert cell.sample == Sample.of(values)
-    assert cell.paper == Figure(84.8, 0.9)
+    assert cell.paper == PrintedNumber(84.8, 0.9)
 
 
 def test_the_same_run_is_never_counted_twice() -> None:

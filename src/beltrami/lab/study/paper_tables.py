@@ -10,7 +10,7 @@ SEVEN = (*SIX, "ogbn-arxiv")
 
 
 @dataclass(frozen=True)
-class Figure:
+class PrintedNumber:
     """A printed number and its printed standard deviation."""
 
     value: float
@@ -26,9 +26,9 @@ class PaperTable:
     """A table of the paper."""
 
     label: str  # its place in the paper
-    rows: Mapping[str, Mapping[str, Figure]]  # its figures by our name of the method and by dataset
+    rows: Mapping[str, Mapping[str, PrintedNumber]]  # its figures by our name of the method and by dataset
 
-    def figure(self, method: str, dataset: str) -> Figure | None:
+    def figure(self, method: str, dataset: str) -> PrintedNumber | None:
         return self.rows.get(method, {}).get(dataset)
 
 
@@ -38,7 +38,7 @@ def _table(text: str) -> PaperTable:
     rows = {}
     for name, *words in map(str.split, lines):
         figures = zip(header.split(), words, strict=True)
-        rows[name] = {dataset: Figure(*map(float, word.split("±"))) for dataset, word in figures if word != "-"}
+        rows[name] = {dataset: PrintedNumber(*map(float, word.split("±"))) for dataset, word in figures if word != "-"}
     return PaperTable(label, MappingProxyType(rows))
 
 

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 
 from beltrami.data import CATALOGUE
 from beltrami.errors import DataError
-from beltrami.lab.study.paper_tables import Figure
+from beltrami.lab.study.paper_tables import PrintedNumber
 from beltrami.lab.study.planning import Comparison, Quantity, Study
 from beltrami.lab.study.record import Record, latest
 
@@ -77,7 +77,7 @@ class Cell:
     failed: int  # how many runs ended in an error
     deviation: float | None  # standard deviation over runs, as papers print it; None for fewer than two
     sample: Sample | None  # the mean and its interval; None if no run has the number
-    paper: Figure | None  # the paper's figure
+    paper: PrintedNumber | None  # the paper's figure
 
 
 @dataclass(frozen=True)
