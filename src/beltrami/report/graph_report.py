@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -102,30 +101,43 @@ def trial_row(name: str, metric: str, seconds: str, says: str, *, style: str = "
 
 def print_fit(predictor: Predictor, *, folder: Path) -> None:
     """Print the chosen model beside the baselines, how its confidence was calibrated, and what to type next."""
-    record, kind, console = predictor.record, predictor.targets.kind, graph_console()
-    unit = predictor.calibration.scale[0] if kind == "numbers" else 1.0
-    chosen = DIFFUSION if record["chosen"] == LINEAR else record["chosen"]
-    says = MEMBERS[chosen].says if chosen in MEMBERS else LINEAR_SAYS
+    kind, console = predictor.targets.kind, graph_console()
+    chosen, says = chosen_model(predictor)
     console.print()
     console.print(Text.assemble((f"chosen: {chosen}", "bold"), f", {says}"))
-    fast = len(record["attempts"]) == 1  # then linear diffusion is the model, and the others are its baselines
-    rows = {chosen: (record["validation"], record["test"])}
-    for each in record["baselines"]:
-        rows.setdefault(each["name"], (unit * each["validation"], _times(unit, each["test"])))
-    compared = {each["name"]: unit * each["validation"] for each in record["baselines"]}
-    if fast:
-        del compared[DIFFUSION]
-    balanced = "balanced " if record.get("balanced") else ""
-    console.print(_results(rows, kind, f"{balanced}{METRICS[kind]}"))
-    console.print(_gain(record["validation"], compared, kind))
+    console.print(_results(fit_results(predictor), kind, metric_name(predictor)))
+    console.print(gain_in_words(predictor))
     console.print()
-    console.print(facts_table(_calibration(predictor)))
+    console.print(facts_table(calibration_facts(predictor)))
     if predictor.calibration.conformal is None:
         console.print(NO_CALIBRATION)
     console.print(f"saved in {folder}, with the predictions in predictions.csv", soft_wrap=True)
     unknown = (~labelled(predictor.targets.y)).nonzero()[:1, 0].tolist() or [0]
     node = shlex.quote(predictor.graph.ids[unknown[0]])
     console.print(f"next: beltrami explain {shlex.quote(str(folder))} {node}", soft_wrap=True)
+
+
+def chosen_model(predictor: Predictor) -> tuple[str, str]:
+    """Return the name of the model that validation chose, and what it is."""
+    found = predictor.record["chosen"]
+    chosen = DIFFUSION if found == LINEAR else found
+    return chosen, MEMBERS[chosen].says if chosen in MEMBERS else LINEAR_SAYS
+
+
+def metric_name(predictor: Predictor) -> str:
+    """Return the name of the metric by which validation chose."""
+    return f"{'balanced ' if predictor.record.get('balanced') else ''}{METRICS[predictor.targets.kind]}"
+
+
+def fit_results(predictor: Predictor) -> dict[str, tuple[float, float | None]]:
+    """Return the metric on validation and test nodes of the chosen model, which is first, and of the baselines; that of
+    numbers is minus the error, in their units."""
+    record, unit = predictor.record, _unit(predictor)
+    rows = {chosen_model(predictor)[0]: (record["validation"], record["test"])}
+    for each in record["baselines"]:
+        test = None if each["test"] is None else unit * each["test"]
+        rows.setdefault(each["name"], (unit * each["validation"], test))
+    return rows
 
 
 def print_predictions(predictions: Predictions, *, path: Path) -> None:
@@ -194,8 +206,8 @@ def _counts(predictions: ClassPredictions) -> dict[str, int]:
     return {name: found[c] for c, name in enumerate(predictions.names)}
 
 
-def _times(unit: float, value: float | None) -> float | None:
-    return None if value is None else unit * value
+def _unit(predictor: Predictor) -> float:
+    return predictor.calibration.scale[0] if predictor.targets.kind == "numbers" else 1.0
 
 
 def _results(rows: Mapping[str, tuple[float, float | None]], kind: str, metric: str) -> Table:
@@ -208,24 +220,28 @@ def _results(rows: Mapping[str, tuple[float, float | None]], kind: str, metric: 
     return table
 
 
-def _gain(validation: float, baselines: Mapping[str, float], kind: str) -> str:
+def gain_in_words(predictor: Predictor) -> str:
     """Return by how much the chosen model is better on validation nodes than the best baseline, or that it is not."""
-    best = max(baselines, key=lambda name: baselines[name])
-    against = f"{in_words(validation, kind)} against {in_words(baselines[best], kind)} on the validation nodes"
-    if validation > baselines[best]:
+    record, kind, unit = predictor.record, predictor.targets.kind, _unit(predictor)
+    validation, baselines = record["validation"], {each["name"]: each["validation"] for each in record["baselines"]}
+    if len(record["attempts"]) == 1:  # then linear diffusion is the model, and the others are its baselines
+        baselines.pop(DIFFUSION, None)
+    if not baselines:
+        return "No baselines were run."
+    best, metric = max(((name, unit * value) for name, value in baselines.items()), key=lambda each: each[1])
+    against = f"{in_words(validation, kind)} against {in_words(metric, kind)} on the validation nodes"
+    if validation > metric:
         return f"The flow is better than the best baseline, {best}: {against}."
     return f"The flow gains nothing over {best} here: {against}."
 
 
-def _calibration(predictor: Predictor) -> dict[str, str]:
+def calibration_facts(predictor: Predictor) -> dict[str, str]:
+    """Return how many labels trained, validated and calibrated the predictor, and its temperature, in words."""
     record, calibration = predictor.record, predictor.calibration
-    nodes: dict[str, Any] = record["nodes"]
-    folds = record["splits"]
-    seen = (
-        f"{nodes['train'] + nodes['val']:,} in {folds} folds of cross-validation"
-        if folds > 1
-        else (f"{nodes['train']:,} train, {nodes['val']:,} validate")
-    )
+    nodes, folds = record["nodes"], record["splits"]
+    seen = f"{nodes['train']:,} train, {nodes['val']:,} validate"
+    if folds > 1:
+        seen = f"{nodes['train'] + nodes['val']:,} in {folds} folds of cross-validation"
     aside = nodes.get("calibration", 0)
     facts = {"labels": f"{seen}, {aside:,} calibrate" + (f", {nodes['test']:,} test" if nodes["test"] else "")}
     if predictor.targets.kind != "numbers":

@@ -28,6 +28,8 @@ class NodeData:
         sets: (n, C) conformal sets, or None.
         interval: (n, 2) of numbers, or None.
         degree: (n,) the number of neighbours in the graph of the data, without loops.
+        reached: (n,) whether a label is in the node's connected component, without which the prediction means nothing;
+            None if all predictions count.
     """
 
     ids: Sequence[str]
@@ -38,6 +40,7 @@ class NodeData:
     degree: Integers
     sets: NDArray[numpy.bool_] | None = None
     interval: Floats | None = None
+    reached: NDArray[numpy.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +73,8 @@ class FlowData:
         predicted: (K, n) class by the decoder at each time; for numbers (K, n) values.
         confidence: (K, n) probability of that class; None for numbers.
         meshes: the graph, in segments that cover all times in order; one unless the graph is rebuilt.
+        nodes: (n,) the nodes that are drawn, ascending, where they are a sample of all; None for all. The arrays above
+            and the pairs of the meshes count the nodes that are drawn.
     """
 
     times: Floats
@@ -80,6 +85,7 @@ class FlowData:
     predicted: NDArray[Any]
     confidence: Floats | None
     meshes: Sequence[Mesh]
+    nodes: Integers | None = None
 
 
 @dataclass(frozen=True, eq=False)
