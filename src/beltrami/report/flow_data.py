@@ -98,7 +98,7 @@ def _along(shown: ShownModel, flow: ModelFlow, path: StatePath, grid: Sequence[f
 def _frames(shown: ShownModel, flow: ModelFlow, path: StatePath) -> tuple[FlowData, list[str]]:
     """Return the key frames, and notes about what is left out of them."""
     n, notes = flow.edges.num_nodes, []
-    project = choose_projection(flow, path.state_at(flow.time), kind=shown.kind, names=shown.names)
+    project = choose_projection(flow, path.state_at(flow.time))
     candidates = [t for t in path.times if t <= flow.time]
     nodes: Integers | None = None
     if n > MOST_NODES:

@@ -1,7 +1,8 @@
 """Where to draw the nodes of a flow: one fixed map from states to the plane for all times."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -10,10 +11,11 @@ from torch import Tensor
 from beltrami.flow import Flow, HyperbolicFlow
 from beltrami.flow.wrapped import WrappedFlow
 from beltrami.geometry import PoincareBall
+from beltrami.graph import Edges
 from beltrami.report.model_flow import ModelFlow
 
-COMPONENTS = ("first principal component", "second principal component")
-FEWEST = 3  # channels of a state whose directions are drawn
+LAST = 4.0  # weight of the last state in the choice of axes, relative to the first
+NEGLIGIBLE = 0.01  # variance of a second component, relative to the first, that is not worth an axis
 
 
 class Projection(ABC):
@@ -58,83 +60,92 @@ class Disc(Projection):
 
 
 class Components(Projection):
-    """The first two principal components of the states, or of their directions z / |z|.
+    r"""The first two principal components of shortened states.
 
-    The axes are fitted on the last state, which the decoder reads. Directions are drawn where the decoder tells classes
-    apart by direction: the sizes of states grow with a source, shrink by diffusion, and differ by degree, which hides
-    the arrangement of the nodes.
+    .. math:: \phi(z) = z / (|z| + r)
+
+    with r the geometric mean of the median sizes of the first and the last states. The size of a state grows with a
+    source, shrinks by diffusion and differs by degree: without the map, one end of the flow would be drawn as a point,
+    or a few nodes far from all others. The map keeps directions, by which the decoder tells classes apart.
+
+    The axes are those of the sum of two covariances, of the first and of the last points, each divided by its trace;
+    the last state, which the decoder reads, counts ``LAST`` times as much.
     """
 
-    axes = COMPONENTS
+    axes = ("first principal component", "second principal component")
 
-    def __init__(self, z: Tensor, *, directions: bool) -> None:
-        self.directions = directions
-        points = self._points(z)
-        self.centre = points.mean(0)
-        _, axes = torch.linalg.eigh((points - self.centre).t() @ (points - self.centre))
-        axes = axes[:, -2:].flip(1)  # eigenvalues ascend
+    def __init__(self, first: Tensor, last: Tensor) -> None:
+        sizes = [float(torch.linalg.vector_norm(z.double(), dim=-1).median()) for z in (first, last)]
+        self.r = math.sqrt(sizes[0] * sizes[1]) or max(*sizes) or 1.0
+        ends = [self.shorten(z) for z in (first, last)]
+        self.centre = ends[1].mean(0)
+        covariances = [_relative(points - points.mean(0)) for points in ends]
+        self.variances, axes = torch.linalg.eigh(covariances[0] + LAST * covariances[1])  # ascending
+        axes = axes.flip(1)[:, :2]
         largest = axes.abs().argmax(0, keepdim=True)
         self.matrix = axes * torch.where(axes.gather(0, largest) < 0, -1.0, 1.0)  # the same signs on every machine
-        what = "the direction of its state, z(t) / |z(t)|" if directions else "its state z(t)"
         self.says = (
-            f"Each node is drawn at two principal components of {what}; the axes are those of the last time, at all "
-            "times."
+            "Each node is drawn at two principal components of its state z(t), on the same axes at all times; states "
+            f"are shortened to z / (|z| + {self.r:.3g}), so that small and large ones fit into one picture."
         )
 
     def __call__(self, z: Tensor) -> Tensor:
-        points: Tensor = (self._points(z) - self.centre) @ self.matrix
+        points: Tensor = (self.shorten(z) - self.centre) @ self.matrix
         return points
 
-    def _points(self, z: Tensor) -> Tensor:
+    def shorten(self, z: Tensor) -> Tensor:
+        """Return phi(z), (..., d) -> (..., d)."""
         z = z.double()
-        if not self.directions:
-            return z
         size: Tensor = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
-        return z / size.clamp(min=torch.finfo(z.dtype).tiny)
+        return z / (size + self.r)
 
 
-class Outputs(Projection):
-    """The states themselves where they have two channels, such as the outputs of linear diffusion for two classes."""
+class OneComponent(Projection):
+    """The first principal component from left to right; the height of a node is constant, its place in an order of the
+    nodes in which neighbours are close (reverse Cuthill-McKee)."""
 
-    says = "Each node is drawn at its two outputs."
+    axes = ("state", "place in an order in which neighbours are close")
+    says = (
+        "Each node moves from left to right by its state, which has one component; its height is constant, its place "
+        "in an order in which neighbours are close."
+    )
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.axes = (
-            (f"output {names[0]}", f"output {names[1]}") if len(names) == 2 else ("first channel", "second channel")
-        )
+    def __init__(self, component: Callable[[Tensor], Tensor], first: Tensor, edges: Edges) -> None:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    def __call__(self, z: Tensor) -> Tensor:
-        return z.double()
-
-
-class OneChannel(Projection):
-    """A state of one channel, drawn from left to right; the nodes are stacked in the order of their first state."""
-
-    axes = ("state", "order of the first states")
-    says = "Each node moves from left to right by its state; its height is its rank among the first states."
-
-    def __init__(self, z0: Tensor) -> None:
-        rank = z0[:, 0].argsort(stable=True).argsort().double()
-        spread = z0[:, 0].double().std(correction=0)
-        self.height = (rank / max(1, len(z0) - 1) - 0.5) * 4 * torch.where(spread > 0, spread, 1.0)
+        self.component, n = component, edges.num_nodes
+        ends = (edges.i.cpu().numpy(), edges.j.cpu().numpy())
+        order = reverse_cuthill_mckee(csr_array((torch.ones(edges.num_edges).numpy(), ends), shape=(n, n)))
+        place = torch.empty(n, dtype=torch.double, device=first.device)
+        place[torch.from_numpy(order.copy()).long()] = torch.linspace(-0.5, 0.5, n, dtype=torch.double)
+        width = float(component(first).abs().max())
+        self.height = place * (width if width > 0 else 1.0)
 
     def __call__(self, z: Tensor) -> Tensor:
-        z = z[..., 0].double()
-        return torch.stack((z, self.height.expand_as(z)), dim=-1)
+        along = self.component(z)
+        return torch.stack((along, self.height.expand_as(along)), dim=-1)
 
 
-def choose_projection(flow: ModelFlow, last: Tensor, *, kind: str, names: Sequence[str]) -> Projection:
-    """Return the map for a flow whose last state is ``last`` (n, d): two-dimensional positions, in the disc if they are
-    hyperbolic, or else principal components, of directions if classes or labels are predicted."""
+def choose_projection(flow: ModelFlow, last: Tensor) -> Projection:
+    """Return the map for a flow whose last state is ``last`` (n, d): two-dimensional positions as they are, hyperbolic
+    ones in the disc; else two principal components, or one if the states have no second one."""
     if flow.positions == 2:
         ball = ball_of(flow.evolution.flow)
         return Positions() if ball is None else Disc(ball)
-    channels = last.shape[1]
-    if channels == 1:
-        return OneChannel(flow.z0)
-    if channels == 2:
-        return Outputs(names)
-    return Components(last, directions=kind != "numbers" and channels >= FEWEST)
+    if last.shape[1] == 1:
+        return OneComponent(lambda z: z[..., 0].double(), flow.z0, flow.edges)
+    both = Components(flow.z0, last)
+    if float(both.variances[-2]) > NEGLIGIBLE * float(both.variances[-1]):
+        return both
+    return OneComponent(lambda z: both(z)[..., 0], flow.z0, flow.edges)
+
+
+def _relative(points: Tensor) -> Tensor:
+    """Return the second moments of points (n, d), divided by their trace, (d, d)."""
+    moments = points.t() @ points
+    trace = moments.trace()
+    return moments / torch.where(trace > 0, trace, 1.0)
 
 
 def ball_of(flow: Flow) -> PoincareBall | None:
