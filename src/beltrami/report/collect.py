@@ -2,22 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
 
 from beltrami.arguments import AnyPath, DeviceName, checked
 from beltrami.data import Progress
 from beltrami.errors import DataError
+from beltrami.model import BLEND
+from beltrami.model.linear_diffusion import LinearDiffusion
 from beltrami.predict.shares import Explanation
+from beltrami.predict.trained_models import fitting_threads
 from beltrami.report.explanation import METHODS
 from beltrami.report.flow_data import ShownModel, pictures, scores_along
+from beltrami.report.listed_nodes import suspicious, uncertain
 from beltrami.report.run_data import Reasons, RunData, Share
-from beltrami.report.selection import suspicious, uncertain
 from beltrami.run_folder import RESULTS, is_finished
+from beltrami.train import predict
 
 Baselines = Sequence[tuple[str, float, float | None]]
 SHARES = 8  # nodes, and edges, of an explanation
 SECONDS = 6.0  # for explanations
+FLOW_COST, NETWORK_COST = 6, 60  # of an explanation, in predictions: one backward solve, or integrated gradients
 STEPS = ("reading the run", "following the flow", "fitting baselines", "explaining predictions")
 
 
@@ -55,7 +61,11 @@ class LoadedRun:
         return LoadedRun(*read(found, shown_as=str(folder), device=device))
 
     def data(self, *, seconds: float = SECONDS, progress: Progress | None = None) -> RunData:
-        """Return the data of the report; explanations take ``seconds`` at most, and one more explanation."""
+        """Return the data of the report; explanations take ``seconds``, 0 for none."""
+        with fitting_threads(len(self.base.nodes.ids)):
+            return self._data(seconds, progress)
+
+    def _data(self, seconds: float, progress: Progress | None) -> RunData:
         _show(progress, 1)
         data, flow = self.base, self.shown.flow()
         if flow is None:
@@ -76,7 +86,12 @@ class LoadedRun:
         _show(progress, 2)
         data = replace(data, baselines=self.baselines())
         _show(progress, 3)
-        return replace(data, reasons=self._reasons(data, seconds))
+        reasons, listed = self._reasons(data, seconds)
+        if seconds > 0 and len(reasons) < listed:
+            data = replace(
+                data, notes=[*data.notes, f"Within the time, {len(reasons)} of {listed} nodes are explained."]
+            )
+        return replace(data, reasons=reasons)
 
     def explain(self, node: int) -> Reasons:
         """Return from which nodes, and along which edges, the prediction at a node came."""
@@ -96,16 +111,26 @@ class LoadedRun:
             edges=[Share(each.j, unit * each.share, each.i) for each in found.top_edges(SHARES)],
         )
 
-    def _reasons(self, data: RunData, seconds: float) -> dict[int, Reasons]:
-        """Return explanations of the nodes that the report lists, the first of both lists first."""
-        stop, listed = perf_counter() + seconds, (uncertain(data).tolist(), suspicious(data).tolist())
+    def _reasons(self, data: RunData, seconds: float) -> tuple[dict[int, Reasons], int]:
+        """Return explanations of the nodes that the report lists, the first of both lists first, and how many it lists;
+        the time may end before the list."""
+        stop, lists = perf_counter() + seconds, (uncertain(data).tolist(), suspicious(data).tolist())
+        listed = dict.fromkeys(node for pair in zip_longest(*lists) for node in pair if node is not None)
         found: dict[int, Reasons] = {}
-        for rank in range(max(map(len, listed))):
-            for node in (nodes[rank] for nodes in listed if rank < len(nodes)):
-                if perf_counter() > stop:
-                    return found
-                found[node] = self.explain(node)
-        return found
+        if self._explanation_seconds() > seconds:
+            return found, len(listed)
+        for node in listed:
+            if perf_counter() > stop:
+                break
+            found[node] = self.explain(node)
+        return found, len(listed)
+
+    def _explanation_seconds(self) -> float:
+        """Return about how long an explanation takes, from the time of a prediction."""
+        start = perf_counter()
+        predict(self.shown.model, self.shown.inputs, time=self.shown.time)
+        flow = isinstance(self.shown.model, BLEND | LinearDiffusion)
+        return (perf_counter() - start) * (FLOW_COST if flow else NETWORK_COST)
 
 
 def _show(progress: Progress | None, step: int) -> None:

@@ -147,7 +147,7 @@ def _meshes(flow: ModelFlow, path: StatePath, nodes: Integers | None) -> tuple[l
     if len(segments) > MOST_SEGMENTS:
         every = -(-len(segments) // MOST_SEGMENTS)
         notes.append(
-            f"The graph is rebuilt {len(segments) - 1:,} times, and the picture shows every {every}th of them."
+            f"The graph is rebuilt {len(segments) - 1:,} times; the picture shows one in {every} of its graphs."
         )
         segments = segments[::every]
     stops = [*(each.start for each in segments[1:]), flow.time]

@@ -19,13 +19,13 @@ def uncertain(data: RunData, count: int = LISTED) -> Integers:
     nodes, p = data.nodes, data.nodes.probabilities
     if p is None:
         return numpy.zeros(0, dtype=numpy.int64)
-    unseen = numpy.isin(nodes.part, (PARTS.index("unlabelled"), PARTS.index("test")))
-    if not unseen.any():
-        unseen = nodes.part != PARTS.index("train")
+    asked = numpy.isin(nodes.part, (PARTS.index("unlabelled"), PARTS.index("test")))
+    if not asked.any():
+        asked = nodes.part != PARTS.index("train")
     if nodes.reached is not None:
-        unseen &= nodes.reached
+        asked &= nodes.reached
     certainty = p.max(1) if data.kind == "classes" else numpy.abs(p - 0.5).min(1)
-    return _lowest(certainty, unseen, count)
+    return _lowest(certainty, asked, count)
 
 
 def suspicious(data: RunData, count: int = LISTED) -> Integers:
