@@ -16,8 +16,8 @@ from beltrami.predict.predictor import Predictor
 from beltrami.predict.shares import Explanation
 from beltrami.predict.trained_models import prepare, task_of
 from beltrami.report.collect_recipe import Parts, last_time, neighbours, part_numbers, parts_of
+from beltrami.report.fit_facts import calibration_facts, chosen_model, fit_results, gain_in_words, metric_name
 from beltrami.report.flow_data import ShownModel
-from beltrami.report.graph_report import calibration_facts, chosen_model, fit_results, gain_in_words, metric_name
 from beltrami.report.run_data import NodeData, RunData
 from beltrami.train import Classification, Task
 

@@ -1,6 +1,5 @@
 """Training on a user's graph in a terminal: the models that were tried, the result, and counts of predictions."""
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping
@@ -13,21 +12,29 @@ from rich.text import Text
 
 from beltrami.auto.baselines import BaselineResult
 from beltrami.auto.portfolio import MEMBERS
-from beltrami.auto.selection import LINEAR, LINEAR_SAYS, Attempt
+from beltrami.auto.selection import LINEAR_SAYS, Attempt
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_split import labelled
 from beltrami.data.target import Targets
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions
 from beltrami.predict.predictor import NO_CALIBRATION, Predictor
+from beltrami.report.fit_facts import (
+    DIFFUSION,
+    METRICS,
+    calibration_facts,
+    chosen_model,
+    fit_results,
+    gain_in_words,
+    in_words,
+    metric_name,
+)
 
-DIFFUSION = "linear diffusion"
 SAYS = {
     "logistic regression": "the features, without the graph",
     "ridge regression": "the features, without the graph",
     "label propagation": "the graph and the labels, without features",
     DIFFUSION: LINEAR_SAYS,
 }
-METRICS = {"classes": "accuracy", "labels": "micro-F1", "numbers": "error"}
 MOST_CLASSES = 20  # rows of counts that are printed
 
 
@@ -117,29 +124,6 @@ def print_fit(predictor: Predictor, *, folder: Path) -> None:
     console.print(f"next: beltrami explain {shlex.quote(str(folder))} {node}", soft_wrap=True)
 
 
-def chosen_model(predictor: Predictor) -> tuple[str, str]:
-    """Return the name of the model that validation chose, and what it is."""
-    found = predictor.record["chosen"]
-    chosen = DIFFUSION if found == LINEAR else found
-    return chosen, MEMBERS[chosen].says if chosen in MEMBERS else LINEAR_SAYS
-
-
-def metric_name(predictor: Predictor) -> str:
-    """Return the name of the metric by which validation chose."""
-    return f"{'balanced ' if predictor.record.get('balanced') else ''}{METRICS[predictor.targets.kind]}"
-
-
-def fit_results(predictor: Predictor) -> dict[str, tuple[float, float | None]]:
-    """Return the metric on validation and test nodes of the chosen model, which is first, and of the baselines; that of
-    numbers is minus the error, in their units."""
-    record, unit = predictor.record, _unit(predictor)
-    rows = {chosen_model(predictor)[0]: (record["validation"], record["test"])}
-    for each in record["baselines"]:
-        test = None if each["test"] is None else unit * each["test"]
-        rows.setdefault(each["name"], (unit * each["validation"], test))
-    return rows
-
-
 def print_predictions(predictions: Predictions, *, path: Path) -> None:
     """Print counts of the predictions, what their sets promise, notes, and the files written."""
     console = graph_console()
@@ -167,13 +151,6 @@ def print_predictions(predictions: Predictions, *, path: Path) -> None:
 def graph_console() -> Console:
     """Return a console on which the users' names are printed as they are."""
     return Console(highlight=False, markup=False, emoji=False)
-
-
-def in_words(metric: float | None, kind: str) -> str:
-    """Return a metric as text: per cent, or for numbers the root mean square error."""
-    if metric is None or math.isnan(metric):
-        return "-"
-    return f"{-metric:.4g}" if kind == "numbers" else f"{100 * metric:.1f}%"
 
 
 def counts_table(counts: dict[str, int]) -> Table:
@@ -206,10 +183,6 @@ def _counts(predictions: ClassPredictions) -> dict[str, int]:
     return {name: found[c] for c, name in enumerate(predictions.names)}
 
 
-def _unit(predictor: Predictor) -> float:
-    return predictor.calibration.scale[0] if predictor.targets.kind == "numbers" else 1.0
-
-
 def _results(rows: Mapping[str, tuple[float, float | None]], kind: str, metric: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     tested = any(test is not None for _, test in rows.values())
@@ -218,32 +191,3 @@ def _results(rows: Mapping[str, tuple[float, float | None]], kind: str, metric: 
     for name, (validation, test) in rows.items():
         table.add_row(name, in_words(validation, kind), *([in_words(test, kind)] if tested else []))
     return table
-
-
-def gain_in_words(predictor: Predictor) -> str:
-    """Return by how much the chosen model is better on validation nodes than the best baseline, or that it is not."""
-    record, kind, unit = predictor.record, predictor.targets.kind, _unit(predictor)
-    validation, baselines = record["validation"], {each["name"]: each["validation"] for each in record["baselines"]}
-    if len(record["attempts"]) == 1:  # then linear diffusion is the model, and the others are its baselines
-        baselines.pop(DIFFUSION, None)
-    if not baselines:
-        return "No baselines were run."
-    best, metric = max(((name, unit * value) for name, value in baselines.items()), key=lambda each: each[1])
-    against = f"{in_words(validation, kind)} against {in_words(metric, kind)} on the validation nodes"
-    if validation > metric:
-        return f"The flow is better than the best baseline, {best}: {against}."
-    return f"The flow gains nothing over {best} here: {against}."
-
-
-def calibration_facts(predictor: Predictor) -> dict[str, str]:
-    """Return how many labels trained, validated and calibrated the predictor, and its temperature, in words."""
-    record, calibration = predictor.record, predictor.calibration
-    nodes, folds = record["nodes"], record["splits"]
-    seen = f"{nodes['train']:,} train, {nodes['val']:,} validate"
-    if folds > 1:
-        seen = f"{nodes['train'] + nodes['val']:,} in {folds} folds of cross-validation"
-    aside = nodes.get("calibration", 0)
-    facts = {"labels": f"{seen}, {aside:,} calibrate" + (f", {nodes['test']:,} test" if nodes["test"] else "")}
-    if predictor.targets.kind != "numbers":
-        facts["temperature"] = f"{calibration.temperature:.3g}, fitted on the validation nodes"
-    return facts
