@@ -23,7 +23,7 @@ from beltrami.data.file import write_atomically
 from beltrami.data.store import cached_stencil, load_stencil
 from beltrami.errors import DataError, SolverError
 from beltrami.graph import Edges, SparseMatrix
-from beltrami.model import Classifier
+from beltrami.model import Classifier, Inputs
 from beltrami.precompute import positions_of, read_dataset, resolve_files
 from beltrami.result import RunResult, versions
 from beltrami.run_folder import CHECKPOINT, begin_to_save, check_digests, digests
@@ -176,16 +176,27 @@ def save_run(folder: AnyPath, config: RunConfig, result: RunResult, model: Class
     (folder / CHECKPOINT).unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A finished run, as read from its folder: its model on its problem, and its outputs (n, classes)."""
+
+    result: RunResult
+    problem: Problem
+    model: Classifier
+    inputs: Inputs
+    logits: Tensor  # at the time that was chosen
+
+
 @checked
-def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunResult, float, float]:
-    """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
+def load_run(folder: AnyPath, *, device: DeviceName = "cpu", progress: Progress | None = None) -> SavedRun:
+    """Return the run in a folder; files that do not belong together, or data that have changed, are refused."""
     folder = Path(folder)
     result = RunResult.read(folder / "result.json")
     check_digests(folder, result.files)
     config = read_config(folder / CONFIG)
     try:
         check_settings(config)
-        problem = load_problem(config, device=device)
+        problem = load_problem(config, device=device, progress=progress)
         known = {"split": (result.split.get("hash"), problem.split.hash)}
         if result.graph:
             known["graph"] = (result.graph, problem.graph)
@@ -199,10 +210,18 @@ def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunRes
             model = problem.model(config)
         train.load_weights(model, folder / WEIGHTS, device=device)
         inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
-        logits, y, split = train.predict(model, inputs, time=result.best_time), problem.dataset.y, problem.split
+        logits = train.predict(model, inputs, time=result.best_time)
     except ValueError as error:  # settings that cannot have been trained with, or weights that are not finite
         raise DataError(f"the run in {folder} cannot be repeated ({error}): train it again.") from error
-    return result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
+    return SavedRun(result, problem, model, inputs, logits)
+
+
+@checked
+def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunResult, float, float]:
+    """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
+    run = load_run(folder, device=device)
+    logits, y, split = run.logits, run.problem.dataset.y, run.problem.split
+    return run.result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
 
 
 def similarity_edges(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:

@@ -74,7 +74,7 @@ def test_contracting_clusters_lose_the_edges_between_them() -> None:
 def test_segments_cover_the_time_and_hold_their_graphs() -> None:
     remeshed = evolution(scheme=Scheme(RK4(), ConstantSteps(0.1)), remesh=0.75)
     trajectory = remeshed.evolve(state(), NONE)
-    assert list(remeshed._intervals((0.0, 2.0))) == [(0.0, 0.75), (0.75, 1.5), (1.5, 2.0)]
+    assert list(remeshed.intervals((0.0, 2.0))) == [(0.0, 0.75), (0.75, 1.5), (1.5, 2.0)]
     assert [solve.accepted for solve in trajectory.solves] == [8, 8, 5]
     assert torch.equal(trajectory.meshes[0].edge_index, Near(1.5)(state(), NONE).edge_index)
 

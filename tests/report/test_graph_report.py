@@ -14,8 +14,9 @@ from beltrami.auto.selection import Attempt
 from beltrami.data.graph_reader import read_graph
 from beltrami.data.graph_summary import summarise
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions
+from beltrami.report.fit_facts import gain, in_words
 from beltrami.report.graph_check import print_check
-from beltrami.report.graph_report import TrialTable, _gain, in_words, print_predictions
+from beltrami.report.graph_report import TrialTable, print_predictions
 
 
 @pytest.fixture(autouse=True)
@@ -62,12 +63,12 @@ def test_metrics_are_per_cent_or_errors(metric: float | None, kind: str, text: s
 def test_a_flow_that_gains_nothing_is_said_to() -> None:
     baselines = {"logistic regression": 0.8, "label propagation": 0.7, "linear diffusion": 0.8}
     equal = "The flow gains nothing over logistic regression here: 80.0% against 80.0% on the validation nodes."
-    assert _gain(0.8, baselines, "classes") == equal
+    assert gain(0.8, baselines, "classes") == equal
     better = (
         "The flow is better than the best baseline, logistic regression: 90.0% against 80.0% on the validation nodes."
     )
-    assert _gain(0.9, baselines, "classes") == better
-    assert _gain(-2.0, {"ridge regression": -1.5}, "numbers").startswith("The flow gains nothing over ridge regression")
+    assert gain(0.9, baselines, "classes") == better
+    assert gain(-2.0, {"ridge regression": -1.5}, "numbers").startswith("The flow gains nothing over ridge regression")
 
 
 def test_predictions_are_counted_by_class(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

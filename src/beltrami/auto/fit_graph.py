@@ -139,7 +139,7 @@ def fit_labelled(
     if balanced and isinstance(task, Classification):
         train = torch.stack([split.train | split.val for split in splits]).any(0)
         task = Classification.balanced(task.num_outputs, y[train])
-    with fitting_threads(graph):
+    with fitting_threads(graph.num_nodes):
         x = sparse_where_it_pays(graph.x)
         shared: dict[str, Any] = {"task": task, "times": times, "balanced": balanced}
         if baselines:

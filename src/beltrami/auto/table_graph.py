@@ -42,7 +42,7 @@ def choose_graph(table: GraphTable, targets: Targets, splits: Sequence[Split]) -
     """
     best: tuple[float, TableGraph] | None = None
     for graph, preprocessing in _candidates(table, targets):
-        with fitting_threads(graph):
+        with fitting_threads(graph.num_nodes):
             error, time = _least_error(graph, targets, splits)
         if best is None or error < best[0]:
             place = TABLE_TIMES.index(time)

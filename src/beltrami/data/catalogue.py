@@ -51,6 +51,30 @@ CATALOGUE: Mapping[str, Facts] = {
 """Every dataset that ``load`` knows, by name."""
 
 
+CLASS_NAMES: Mapping[str, Sequence[str]] = {
+    "cora": (
+        "Theory", "Reinforcement Learning", "Genetic Algorithms", "Neural Networks", "Probabilistic Methods",
+        "Case Based", "Rule Learning",
+    ),
+    "citeseer": ("AI", "Machine Learning", "Information Retrieval", "Databases", "Agents", "HCI"),
+    "computers": (
+        "Desktops", "Data Storage", "Laptops", "Monitors", "Computer Components", "Video Projectors", "Routers",
+        "Tablets", "Networking Products", "Webcams",
+    ),
+    "photo": (
+        "Film Photography", "Digital Cameras", "Binoculars & Scopes", "Lenses", "Tripods & Monopods",
+        "Video Surveillance", "Lighting & Studio", "Flashes",
+    ),
+}  # fmt: skip
+"""The names of the classes in their order, where they are published with the files, or known by the size of each."""
+
+
+def class_names(dataset: str, num_classes: int) -> tuple[str, ...]:
+    """Return the names of the classes of a dataset, or their numbers."""
+    names = tuple(CLASS_NAMES.get(dataset, ()))
+    return names if len(names) == num_classes else tuple(str(c) for c in range(num_classes))
+
+
 class Availability(StrEnum):
     """Where a dataset's files are."""
 

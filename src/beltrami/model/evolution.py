@@ -104,7 +104,7 @@ class Evolution(nn.Module):
         start, scheme, cost = z, self.scheme, z.new_zeros(())
         ys, meshes = [z[None]], []
         solves: list[Stats] = []
-        for t0, t1 in self._intervals(ts):
+        for t0, t1 in self.intervals(ts):
             scheme = scheme.resume(solves[-1]) if solves else scheme
             mesh = self.mesh(z, edges)
             f, times = self.flow.bind(z, mesh, start=start), (t0, *(t for t in ts if t0 < t < t1), t1)
@@ -123,7 +123,7 @@ class Evolution(nn.Module):
         states = along if len(meshes) == 1 else torch.cat(ys)  # without a copy where one segment has them all
         return Trajectory(states, cost, tuple(meshes), tuple(solves))
 
-    def _intervals(self, ts: tuple[float, ...]) -> Iterator[tuple[float, float]]:
+    def intervals(self, ts: tuple[float, ...]) -> Iterator[tuple[float, float]]:
         """Yield the segments from the first to the last of ``ts``, each ``remesh`` long except perhaps the last."""
         if self.remesh is None or len(ts) < 2:
             yield ts[0], ts[-1]

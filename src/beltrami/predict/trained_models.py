@@ -61,7 +61,7 @@ class Ensemble:
         )
 
     def _each(self, graph: LabelledGraph, device: str, use: Callable[[Classifier, Inputs, float], T]) -> list[T]:
-        with fitting_threads(graph):
+        with fitting_threads(graph.num_nodes):
             x, edges = prepare(self.config, graph, device=device)
             models = [model.to(device) for model in self.models]
             return [use(model, model.prepare(x, edges), t) for model, t in zip(models, self.times, strict=True)]
@@ -87,11 +87,11 @@ def new_model(config: RunConfig, graph: LabelledGraph, *, outputs: int) -> Class
 
 
 @contextmanager
-def fitting_threads(graph: LabelledGraph) -> Iterator[None]:
+def fitting_threads(num_nodes: int) -> Iterator[None]:
     """Run a block on one CPU thread if the graph is small: several would wait for each other longer than they work."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    before, small = torch.get_num_threads(), graph.num_nodes * CHANNELS <= SMALL
+    before, small = torch.get_num_threads(), num_nodes * CHANNELS <= SMALL
     if small and before == 1:  # a search for the libraries would take longer than a small solve
         yield
         return

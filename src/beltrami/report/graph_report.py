@@ -1,13 +1,11 @@
 """Training on a user's graph in a terminal: the models that were tried, the result, and counts of predictions."""
 
-import math
 import shlex
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -15,22 +13,30 @@ from rich.text import Text
 
 from beltrami.auto.baselines import BaselineResult
 from beltrami.auto.portfolio import MEMBERS
-from beltrami.auto.selection import LINEAR, LINEAR_SAYS, Attempt
+from beltrami.auto.selection import LINEAR_SAYS, Attempt
 from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_split import labelled
 from beltrami.data.target import Targets
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions
 from beltrami.predict.predictor import NO_CALIBRATION, Predictor
+from beltrami.report.fit_facts import (
+    DIFFUSION,
+    METRICS,
+    calibration_facts,
+    chosen_model,
+    fit_results,
+    gain_in_words,
+    in_words,
+    metric_name,
+)
 from beltrami.report.progress import display
 
-DIFFUSION = "linear diffusion"
 SAYS = {
     "logistic regression": "the features, without the graph",
     "ridge regression": "the features, without the graph",
     "label propagation": "the graph and the labels, without features",
     DIFFUSION: LINEAR_SAYS,
 }
-METRICS = {"classes": "accuracy", "labels": "micro-F1", "numbers": "error"}
 MOST_CLASSES = 20  # rows of counts that are printed
 
 
@@ -104,24 +110,14 @@ def trial_row(name: str, metric: str, seconds: str, says: str, *, style: str = "
 
 def print_fit(predictor: Predictor, *, folder: Path) -> None:
     """Print the chosen model beside the baselines, how its confidence was calibrated, and what to type next."""
-    record, kind, console = predictor.record, predictor.targets.kind, graph_console()
-    unit = predictor.calibration.scale[0] if kind == "numbers" else 1.0
-    chosen = DIFFUSION if record["chosen"] == LINEAR else record["chosen"]
-    says = MEMBERS[chosen].says if chosen in MEMBERS else LINEAR_SAYS
+    kind, console = predictor.targets.kind, graph_console()
+    chosen, says = chosen_model(predictor)
     console.print()
     console.print(Text.assemble((f"chosen: {chosen}", "bold"), f", {says}"))
-    fast = len(record["attempts"]) == 1  # then linear diffusion is the model, and the others are its baselines
-    rows = {chosen: (record["validation"], record["test"])}
-    for each in record["baselines"]:
-        rows.setdefault(each["name"], (unit * each["validation"], _times(unit, each["test"])))
-    compared = {each["name"]: unit * each["validation"] for each in record["baselines"]}
-    if fast:
-        del compared[DIFFUSION]
-    balanced = "balanced " if record.get("balanced") else ""
-    console.print(_results(rows, kind, f"{balanced}{METRICS[kind]}"))
-    console.print(_gain(record["validation"], compared, kind))
+    console.print(_results(fit_results(predictor), kind, metric_name(predictor)))
+    console.print(gain_in_words(predictor))
     console.print()
-    console.print(facts_table(_calibration(predictor)))
+    console.print(facts_table(calibration_facts(predictor)))
     if predictor.calibration.conformal is None:
         console.print(NO_CALIBRATION)
     console.print(f"saved in {folder}, with the predictions in predictions.csv", soft_wrap=True)
@@ -159,13 +155,6 @@ def graph_console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def in_words(metric: float | None, kind: str) -> str:
-    """Return a metric as text: per cent, or for numbers the root mean square error."""
-    if metric is None or math.isnan(metric):
-        return "-"
-    return f"{-metric:.4g}" if kind == "numbers" else f"{100 * metric:.1f}%"
-
-
 def counts_table(counts: dict[str, int]) -> Table:
     """Return counts by name as rows, the first ``MOST_CLASSES`` of them."""
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -196,10 +185,6 @@ def _counts(predictions: ClassPredictions) -> dict[str, int]:
     return {name: found[c] for c, name in enumerate(predictions.names)}
 
 
-def _times(unit: float, value: float | None) -> float | None:
-    return None if value is None else unit * value
-
-
 def _results(rows: Mapping[str, tuple[float, float | None]], kind: str, metric: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     tested = any(test is not None for _, test in rows.values())
@@ -208,28 +193,3 @@ def _results(rows: Mapping[str, tuple[float, float | None]], kind: str, metric: 
     for name, (validation, test) in rows.items():
         table.add_row(name, in_words(validation, kind), *([in_words(test, kind)] if tested else []))
     return table
-
-
-def _gain(validation: float, baselines: Mapping[str, float], kind: str) -> str:
-    """Return by how much the chosen model is better on validation nodes than the best baseline, or that it is not."""
-    best = max(baselines, key=lambda name: baselines[name])
-    against = f"{in_words(validation, kind)} against {in_words(baselines[best], kind)} on the validation nodes"
-    if validation > baselines[best]:
-        return f"The flow is better than the best baseline, {best}: {against}."
-    return f"The flow gains nothing over {best} here: {against}."
-
-
-def _calibration(predictor: Predictor) -> dict[str, str]:
-    record, calibration = predictor.record, predictor.calibration
-    nodes: dict[str, Any] = record["nodes"]
-    folds = record["splits"]
-    seen = (
-        f"{nodes['train'] + nodes['val']:,} in {folds} folds of cross-validation"
-        if folds > 1
-        else (f"{nodes['train']:,} train, {nodes['val']:,} validate")
-    )
-    aside = nodes.get("calibration", 0)
-    facts = {"labels": f"{seen}, {aside:,} calibrate" + (f", {nodes['test']:,} test" if nodes["test"] else "")}
-    if predictor.targets.kind != "numbers":
-        facts["temperature"] = f"{calibration.temperature:.3g}, fitted on the validation nodes"
-    return facts

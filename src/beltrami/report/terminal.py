@@ -33,6 +33,11 @@ def print_run(result: RunResult, *, folder: Path, comparison: Mapping[str, Seque
         who = name if name == result.recipe else f"LabelSpreading (scikit-learn, {name} kernel)"
         _print(f"{fmean(values):.2f}%  {who}, mean over {len(values)} split{'s'[: len(values) > 1]}")
     _print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
+    _print_facts(run_facts(result), saved=[folder])
+
+
+def run_facts(result: RunResult) -> dict[str, str]:
+    """Return what a run says of itself beside its accuracy, by name, in words."""
     split, forward, backward = result.split, result.evaluations["forward"], result.evaluations["backward"]
     time = f"{result.best_time:.3g}, by validation" if result.best_time else "none"
     facts = {
@@ -45,7 +50,7 @@ def print_run(result: RunResult, *, folder: Path, comparison: Mapping[str, Seque
     }
     if result.tried is not None:
         facts["configurations tried"] = f"{result.tried:,}, on validation"
-    _print_facts(facts, saved=[folder])
+    return facts
 
 
 def print_check(config: RunConfig, dataset: Dataset, split: Split, cost: RunCost, *, device: str) -> None:
