@@ -11,8 +11,8 @@ from beltrami.lab.study.paper_tables import (
     RANDOM,
     SIX,
     TRAINING,
-    PrintedNumber,
     PaperTable,
+    PrintedNumber,
 )
 
 
