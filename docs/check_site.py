@@ -7,7 +7,15 @@ from urllib.parse import unquote, urlsplit
 
 from public_names import documented_modules, public_names
 
-LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src", "link": "href"}
+LOADED = {
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+    "link": "href",
+}
 """Elements that a browser loads by itself, with the attribute that holds the address."""
 
 
@@ -71,8 +79,10 @@ def _loading_styles(site: Path) -> list[Path]:
 
 def _missing_names(pages: dict[Path, Page], site: Path) -> list[str]:
     reference = documented_modules()
-    expected = [
-        (page, f"{module}.{name}") for module, page in reference.items() for name in public_names(module)
-    ]
-    anchors = {page: pages[path].anchors for page in set(reference.values()) if (path := site / "api" / f"{page}.html") in pages}
+    expected = [(page, f"{module}.{name}") for module, page in reference.items() for name in public_names(module)]
+    anchors = {
+        page: pages[path].anchors
+        for page in set(reference.values())
+        if (path := site / "api" / f"{page}.html") in pages
+    }
     return [name for page, name in expected if name not in anchors.get(page, set())]

@@ -2,8 +2,8 @@
 
 python docs/make_site.py
 
-Pages link to sources, tests and results outside docs/. Each such file is copied to build/site/source/: Python files as pages
-with numbered lines, others as they are.
+Pages link to sources, tests and results outside docs/. Each such file is copied to build/site/source/: Python files as
+pages with numbered lines, others as they are.
 """
 
 import os
@@ -51,7 +51,7 @@ def build() -> None:
 
 
 def set_source_links(page: Path) -> None:
-    """Turn the marked spans of a page into links to copies of the files under ``source/``; folders become plain text."""
+    """Turn the marked spans of a page into links to copies of the files in ``source/``; folders become plain text."""
 
     def link(found: re.Match[str]) -> str:
         path, _, anchor = unescape(found[1]).partition("#")
@@ -90,6 +90,8 @@ def main() -> None:
     build()
     for page in sorted(SITE.rglob("*.html")):
         set_source_links(page)
+    index = (SITE / "search.json").read_text()
+    (SITE / "search.js").write_text(f"var __index = {index}")  # a page that was opened from disk can load scripts only
     faults = check(SITE)
     if faults:
         sys.exit("\n".join([*faults, f"{len(faults)} faults in {SITE}"]))

@@ -1,8 +1,8 @@
 """Extension of Python-Markdown for the documentation site, used by Zensical and by mkdocs.
 
-- Formulae, ``$...$`` on pages and ``:math:`` or ``.. math::`` in docstrings, become MathML, which browsers draw themselves.
+- Formulae, ``$...$`` and ``$$...$$`` on pages, ``:math:`` and ``.. math::`` in docstrings, become MathML.
 - Roles of docstrings, such as ``:class:`BLEND```, become links into the API reference, or code where there is no entry.
-- Links to files outside docs/ become ``<span data-source="path">``; ``make_site.py`` copies the files and sets the links.
+- Links to files outside docs/ become ``<span data-source="path">``; ``make_site.py`` copies the files and sets links.
 """
 
 import re
@@ -18,6 +18,7 @@ from markdown.treeprocessors import Treeprocessor
 from public_names import identifiers
 
 ROOT = Path(__file__).parents[1]
+DISPLAY = re.compile(r"^\$\$(.+?)\$\$$", flags=re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^([ ]*)\.\. math::[ ]*(.*(?:\n+\1[ ]+\S.*)*)", flags=re.MULTILINE)
 ROLE = re.compile(r":(math|class|func|meth|mod|data):`([^`]+)`")
 CODE_OR_FORMULA = re.compile(r"(``.+?``|`[^`]+`)|(?<![\\$\w])\$([^\s$](?:[^$]*?[^\s$])?)\$(?![\w$])", flags=re.DOTALL)
@@ -33,6 +34,7 @@ class Formulae(Preprocessor):
 
     def run(self, lines: list[str]) -> list[str]:
         text = BLOCK.sub(self._block, "\n".join(lines))
+        text = DISPLAY.sub(lambda found: self._mathml(found[1], display="block"), text)
         text = ROLE.sub(self._role, text)
         return CODE_OR_FORMULA.sub(lambda found: found[1] or self._mathml(found[2]), text).split("\n")
 
