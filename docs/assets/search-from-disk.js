@@ -9,7 +9,7 @@ if (location.protocol === "file:") {
       this.frame.hidden = true;
       document.body.append(this.frame);
       const scope = this.frame.contentWindow;
-      scope.postMessage = (data) => setTimeout(() => this.onmessage?.({ data }));
+      scope.postMessage = (data) => this.onmessage?.({ data: structuredClone(data) });
       this.ready = new Promise((resolve) => {
         const script = scope.document.createElement("script");
         script.src = new URL(url, document.baseURI);
@@ -19,7 +19,8 @@ if (location.protocol === "file:") {
     }
 
     postMessage(data) {
-      this.ready.then((scope) => scope.dispatchEvent(new scope.MessageEvent("message", { data })));
+      const copy = structuredClone(data);
+      this.ready.then((scope) => scope.dispatchEvent(new scope.MessageEvent("message", { data: copy })));
     }
 
     terminate() {
