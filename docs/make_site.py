@@ -26,15 +26,16 @@ PAGES = {"CONTRIBUTING.md": "contributing.html", "CHANGELOG.md": "changelog.html
 SOURCE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title><style>{style}</style></head>
-<body><h1>{title}</h1>{code}</body></html>
+<body><p><a href="{home}">Documentation</a></p><h1>{title}</h1>{code}</body></html>
 """
 STYLE = """
-:root { color-scheme: light dark; }
+:root { color-scheme: light dark; background: light-dark(#fff, #14171c); color: light-dark(#1d2127, #dde1e7); }
 body { margin: 2rem auto; max-width: 62rem; padding: 0 1rem; font: 0.85rem/1.5 ui-monospace, monospace; }
 h1 { font: 600 1.1rem system-ui, sans-serif; }
 .highlight { background: none; overflow-x: auto; }
-a { color: inherit; text-decoration: none; opacity: 0.5; }
-span:has(> a:target), :target { background: light-dark(#fff3c4, #4a3f10); opacity: 1; }
+.highlight a { text-decoration: none; scroll-margin-top: 30vh; }
+.highlight .linenos { background: none; color: light-dark(#666e7a, #8e97a5); }
+.highlight a:target + a .linenos { background: light-dark(#ffe08a, #6b5a14); color: inherit; }
 """
 PYTHON = HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True, style="default")
 DARK = HtmlFormatter(style="github-dark")
@@ -81,9 +82,9 @@ def source_page(path: str) -> str:
     """Return a page with the code of a Python file, whose line n has the anchor ``L-n``."""
     dark = f"@media (prefers-color-scheme: dark) {{ {DARK.get_style_defs('.highlight')} }}"
     style = "\n".join((PYTHON.get_style_defs(".highlight"), dark, STYLE))
-    return SOURCE.format(
-        title=escape(path), style=style, code=highlight((ROOT / path).read_text(), PythonLexer(), PYTHON)
-    )
+    home = "../" * len(Path(path).parts) + "index.html"
+    code = highlight((ROOT / path).read_text(), PythonLexer(), PYTHON)
+    return SOURCE.format(title=escape(path), style=style, home=home, code=code)
 
 
 def main() -> None:
