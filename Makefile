@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 8
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo check test lint types format lines clean
+.PHONY: demo check test lint types format docs lines clean
 
 demo: $(VENV)/.core
 	$(BIN)/beltrami train digits --compare 10 --out runs/demo
@@ -27,6 +27,10 @@ format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The documentation site, in build/site. A warning, a broken link or a public name without an entry fails.
+docs: $(VENV)/.docs
+	$(BIN)/python docs/make_site.py
+
 # Lines and files of the library and of the laboratory.
 lines:
 	@cd src/beltrami && for part in "library -not" "laboratory"; do set -- $$part; \
@@ -43,6 +47,10 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 $(VENV)/.installed: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
 clean:

@@ -1,11 +1,9 @@
-"""docs/own-graphs.md: its rules have tests, its code runs, and its numbers are those of the library."""
+"""docs/own-graphs.md: its rules have tests, and its numbers are those of the library."""
 
 import re
-import shutil
 from pathlib import Path
 
 import auto_page
-import pytest
 
 from beltrami.auto.portfolio import MEMBERS
 from beltrami.auto.selection import LINEAR
@@ -33,18 +31,6 @@ def test_the_intervals_of_the_coverage_are_those_of_the_library() -> None:
     assert len(rows) == 6
     for labels, *ends in rows:
         assert [f"{100 * end:.1f}" for end in coverage_interval(int(labels), 0.9)] == ends
-
-
-@pytest.mark.slow
-def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
-    shutil.copy(ROOT / "docs" / "tutorials" / "data" / "wine.csv", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        exec(code, names)
-    assert (tmp_path / "new.csv").is_file()
 
 
 def test_the_tables_are_those_of_the_recorded_runs() -> None:

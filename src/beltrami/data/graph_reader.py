@@ -51,7 +51,7 @@ def read_graph(
             extension .edgelist or .edges, or two or three columns of numbers without names; else as nodes.
         nodes: a path or a pandas, polars or pyarrow frame; None takes the ends of the edges as nodes.
         edges: a path or a frame; None leaves ``edge_index`` empty.
-        label, id, features, weight, split: the columns of these roles; see :class:`~beltrami.data.roles.Roles`.
+        label: a column, or several for several labels a node; ``id``, ``features``, ``weight``, ``split`` likewise.
     """
     roles = Roles(label, id, features, weight, split)
     if (source is None) == (nodes is None and edges is None):

@@ -93,6 +93,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     "digl": digl,
     "shchur": shchur,
 }
+"""Ways to split the nodes of a dataset, by name; :func:`make_split` takes one of these names."""
 
 
 def _split(dataset: Dataset, train: Nodes, val: Nodes, test: Nodes, *, protocol: str, seed: int) -> Split:

@@ -13,6 +13,7 @@ from beltrami.graph.ops.dispatch import has_kernel
 from beltrami.graph.ops.edge_weights import fused_weights
 
 Start = Callable[[Tensor], Tensor]
+"""A function that initialises a weight matrix in place and returns it, such as :func:`xavier` and :func:`constant`."""
 
 
 def xavier(weight: Tensor) -> Tensor:

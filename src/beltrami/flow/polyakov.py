@@ -13,6 +13,7 @@ from beltrami.graph import Edges, collect, laplacian, spread
 from beltrami.scheme import Potential
 
 Mass: TypeAlias = Callable[[Edges, torch.dtype], Tensor]
+"""A function that returns the mass of every node, (n,): :func:`unit_mass` or :func:`degree`."""
 
 
 def unit_mass(edges: Edges, dtype: torch.dtype) -> Tensor:

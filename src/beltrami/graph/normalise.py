@@ -21,6 +21,7 @@ from beltrami.graph.edges import Compressed, Edges
 from beltrami.graph.ops.products import collect, largest, spread
 
 Link = Callable[[Tensor], Tensor]
+"""A function from scores to positive weights, (m, heads): :func:`softmax_link` or :func:`squareplus_link`."""
 _ISOLATED: WeakKeyDictionary[Compressed, dict[type, Tensor | None]] = WeakKeyDictionary()
 
 

@@ -34,13 +34,12 @@ class BLEND(Classifier):
         out_channels: classes, or other outputs.
         pos_channels: columns of the positions; 0 for none.
         pos_hidden_channels: positional channels of the flow.
-        time, heads, edge_dim, diffusivity, frozen, source, stencil, scheme: as for
-            :class:`~beltrami.model.BeltramiConv`; the state of the flow has positions in its first channels.
         dropout: share of the entries dropped in training, of the inputs and of z(T).
         batch_norm: whether each channel of z(0) is normalised over the nodes; over those of all graphs of a batch.
         capture: False for no CUDA graphs, as for :class:`Classifier`.
 
-    Shapes: as for :class:`Classifier`.
+    The others, ``time`` to ``scheme``, are those of :class:`~beltrami.model.BeltramiConv`; the state of the flow has
+    positions in its first channels. Shapes: as for :class:`Classifier`.
     """
 
     def __init__(

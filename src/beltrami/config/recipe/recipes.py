@@ -13,6 +13,7 @@ from beltrami.errors import UnknownName
 PLANETOID = "planetoid"
 BLEND_RECIPES: Recipes = {"blend": blend, "blend-knn": blend_knn, "uniform": uniform, "polyakov": polyakov}
 RECIPES: Recipes = {**BLEND_RECIPES, **BASELINE_RECIPES}
+"""Recipes by name: functions that return the configuration for a dataset."""
 OURS = ("blend", "uniform", "blend-knn")
 ON_DATASETS = {"cora": 93, "citeseer": 235, "pubmed": 253, "coauthor-cs": 19, "computers": 21, "photo": 23}
 TRIED = {(name, dataset): count for name in OURS for dataset, count in ON_DATASETS.items()}
