@@ -3,10 +3,8 @@
 import csv
 import io
 import re
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -18,9 +16,11 @@ from beltrami.report.figure import Bars, Figure, Line
 from beltrami.report.figure_table import csv_field, figure_csv
 from beltrami.report.markup import json_block, nested_table, table
 from beltrami.report.node_tables import node_prediction
-from beltrami.report.page import asset, html_page, report_page
+from beltrami.report.page import report_page
+from beltrami.report.page_shell import asset, html_page
 from beltrami.report.run_data import PARTS, RunData
 from beltrami.report.run_figures import run_figures
+from beltrami.report.viewer import viewer_css, viewer_js
 
 RUNS = (class_run(), label_run(), number_run())
 each_run = pytest.mark.parametrize("run", RUNS, ids=lambda run: run.kind)
@@ -175,18 +175,13 @@ def test_the_policy_allows_the_scripts_of_the_page_and_no_other() -> None:
     assert "connect-src &#x27;none&#x27;" in report_page(RUNS[0])
 
 
-def test_the_flow_comes_first_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    viewer = SimpleNamespace(
-        viewer_section=lambda data: f'<section id="flow"><h2>{data.kind}</h2></section>',
-        viewer_css=lambda: ".viewer { color: red; }",
-        viewer_js=lambda: "let viewer = 1;",
-    )
-    monkeypatch.setitem(sys.modules, "beltrami.report.viewer", viewer)
+def test_the_flow_comes_first_where_there_is_one() -> None:
     page = report_page(with_flow(RUNS[0]))
-    assert page.index('<section id="flow">') < page.index('<section id="summary"')
-    assert ".viewer { color: red; }" in page
-    assert "<script>let viewer = 1;</script>" in page
+    assert page.index('<section id="flow"') < page.index('<section id="summary"')
+    assert viewer_css() in page
+    assert f"<script>{viewer_js()}</script>" in page
     assert 'id="flow"' not in report_page(RUNS[0])
+    assert viewer_js() not in report_page(RUNS[0])
 
 
 def test_the_headline_is_the_test_score() -> None:

@@ -12,9 +12,9 @@ import beltrami
 from beltrami.cli import graph_options as own
 from beltrami.cli.ending import Commands, run_commands
 from beltrami.cli.file_commands import denoise, encode, rewire
-from beltrami.cli.graph_commands import explain, predict, train_auto, train_graph
+from beltrami.cli.graph_commands import predict, train_auto, train_graph
 from beltrami.cli.option import Device, Settings, check_device, check_file, check_seed
-from beltrami.cli.report_commands import compare, report
+from beltrami.cli.report_commands import compare, explain, report, watch
 from beltrami.cli.study_tune import study, tune
 from beltrami.cli.train_run import Every, Force, Json, Quiet, Resume, Running, check_recipe, train_recipe
 
@@ -215,7 +215,7 @@ def bench(
         write_atomically(out, report.to_json().encode())
 
 
-for command in (predict, explain, report, compare, encode, rewire, bench, study, denoise, tune):
+for command in (predict, explain, report, watch, compare, encode, rewire, bench, study, denoise, tune):
     app.command()(command)
 
 

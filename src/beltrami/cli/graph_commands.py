@@ -1,4 +1,4 @@
-"""The commands for a user's own graph: the part of ``train`` that takes one, ``predict`` and ``explain``."""
+"""The commands for a user's own graph: the part of ``train`` that takes one, and ``predict``."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -164,34 +164,6 @@ def predict(
         found = predictor.predict(table, coverage=asked, smoothing=smoothing, from_features=from_features, device=where)
         found.write(out)
     print_predictions(found, path=out)
-
-
-def explain(
-    folder: Run,
-    node: Annotated[str, Argument(help="The id of the node.", metavar="NODE")],
-    top: Annotated[int, Option(help="How many nodes and edges to list.")] = 10,
-) -> None:
-    """Print from which nodes, and along which edges, the prediction at a node came.
-
-    The shares of all nodes, a constant and a remainder sum to the margin of the predicted class over the next one.
-
-    Example: `beltrami explain runs/my NODE --top 5`
-    """
-    from beltrami.predict.predictor import Predictor
-    from beltrami.report.explanation import print_explanation
-    from beltrami.report.progress import display
-
-    if top < 1:
-        raise ValueError(f"`--top` must be at least 1; got {top}.")
-    predictor = Predictor.load(folder)
-    targets = predictor.targets
-    y = {"classes": targets.y, "labels": targets.y > 0, "numbers": targets.y.reshape(len(targets.y), -1)[:, 0]}
-    shown = {"y": y[targets.kind], "labelled": predictor.trained_on}
-    with display("explaining"):
-        found = predictor.explain(node)
-    print_explanation(found, predictor.graph.ids, targets.names, **shown, count=top)
-    if targets.kind == "numbers":
-        typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
 
 
 def _save(predictor: "Predictor", folder: Path, device: str) -> None:

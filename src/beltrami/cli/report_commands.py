@@ -1,5 +1,6 @@
-"""The commands that show runs: ``report`` and ``compare``."""
+"""The commands that show runs: ``report``, ``watch``, ``compare`` and ``explain``."""
 
+import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -10,17 +11,19 @@ from typer import Argument, Option
 
 from beltrami.cli.option import Device, check_device, check_file, check_folder
 from beltrami.errors import DataError, UnknownName
+from beltrami.run_folder import CHECKPOINT, RESULTS, is_finished
 
 if TYPE_CHECKING:
     from beltrami.report.run_data import RunData
 
 PAGE, FIGURES, FILM = "report.html", "figures", "flow"  # in the folder of the run
 FORMATS = ("html", "png", "svg", "pdf", "gif", "mp4")
+Run = Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", metavar="RUN")]
 Runs = Annotated[list[Path], Argument(help="The folders that `beltrami train` wrote, two or more.", metavar="RUN...")]
 
 
 def report(
-    folder: Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", metavar="RUN")],
+    folder: Run,
     out: Annotated[
         Path | None,
         Option(help="The file to write, for png, svg and pdf the folder; by default in the folder of the run."),
@@ -55,6 +58,40 @@ def report(
     _print_files(_write(data, target, format), start)
 
 
+def watch(
+    folder: Run,
+    port: Annotated[
+        int, Option(help="The port of the page on this machine; 0 for any that is free.", min=0, max=65535)
+    ] = 0,
+    open: Annotated[bool, Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    device: Device = "cpu",
+) -> None:
+    """Show the flow of a run in the browser: nodes move from z(0) to z(T), and a click explains a prediction.
+
+    The page is served on this machine alone until Ctrl-C. `beltrami report` writes the same picture to a file, with the
+    explanations of a few nodes.
+
+    Example: `beltrami watch runs/my`
+    """
+    where = check_device(device)
+    _check_run(folder)
+
+    from beltrami.report.collect import LoadedRun
+    from beltrami.report.progress import display
+    from beltrami.report.watch import page_server
+
+    with display(f"reading {folder}") as shown:
+        run = LoadedRun.load(folder, device=where, progress=shown.update)
+        data = run.with_flow(progress=shown.update)
+    if data.flow is None:
+        raise ValueError(f"{folder} has no flow to watch: `beltrami report {folder}` shows the rest of the run.")
+    with page_server(run, data, port=port) as server:
+        typer.echo(f"{server.address} (Ctrl-C ends)")
+        if open:
+            webbrowser.open(server.address)
+        server.serve_until_interrupted()
+
+
 def compare(
     folders: Runs,
     out: Annotated[Path, Option(help="The page to write.")] = Path("compare.html"),
@@ -81,10 +118,55 @@ def compare(
     _print_files([out], start)
 
 
+def explain(
+    folder: Run,
+    node: Annotated[str, Argument(help="The id of the node.", metavar="NODE")],
+    top: Annotated[int, Option(help="How many nodes and edges to list.")] = 10,
+) -> None:
+    """Print from which nodes, and along which edges, the prediction at a node came.
+
+    The shares of all nodes, a constant and a remainder sum to the margin of the predicted class over the next one.
+
+    Example: `beltrami explain runs/my NODE --top 5`
+    """
+    from beltrami.predict.predictor import Predictor
+    from beltrami.report.explanation import print_explanation
+    from beltrami.report.progress import display
+
+    if top < 1:
+        raise ValueError(f"`--top` must be at least 1; got {top}.")
+    if (folder / RESULTS[0]).exists():
+        _explain_dataset(folder, node, top)
+        return
+    predictor = Predictor.load(folder)
+    targets = predictor.targets
+    y = {"classes": targets.y, "labels": targets.y > 0, "numbers": targets.y.reshape(len(targets.y), -1)[:, 0]}
+    shown = {"y": y[targets.kind], "labelled": predictor.trained_on}
+    with display("explaining"):
+        found = predictor.explain(node)
+    print_explanation(found, predictor.graph.ids, targets.names, **shown, count=top)
+    if targets.kind == "numbers":
+        typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
+
+
+def _explain_dataset(folder: Path, node: str, top: int) -> None:
+    """Print the explanation of a node of a named dataset, by its number."""
+    from beltrami.report.collect import LoadedRun
+    from beltrami.report.explanation import print_explanation
+    from beltrami.report.progress import display
+
+    with display(f"reading {folder}"):
+        run = LoadedRun.load(folder)
+    ids = run.base.nodes.ids
+    if node not in ids:
+        raise ValueError(f"{folder} has no node {node}: its nodes are numbers from 0 to {len(ids) - 1}.")
+    with display("explaining"):
+        found = run.explanation(int(node))
+    print_explanation(found, ids, run.base.names, y=run.shown.y, labelled=run.shown.masks["train"], count=top)
+
+
 def _check_run(folder: Path) -> None:
     """Refuse a folder that holds no finished run."""
-    from beltrami.run_folder import CHECKPOINT, is_finished
-
     if not folder.is_dir():
         kind = "a file" if folder.exists() else "missing"
         raise DataError(f"{folder} is {kind}: name the folder of a run, as `beltrami train` wrote it.")

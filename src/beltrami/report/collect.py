@@ -62,27 +62,33 @@ class LoadedRun:
 
     def data(self, *, seconds: float = SECONDS, progress: Progress | None = None) -> RunData:
         """Return the data of the report; explanations take ``seconds``, 0 for none."""
+        data = self.with_flow(progress=progress)
         with fitting_threads(len(self.base.nodes.ids)):
-            return self._data(seconds, progress)
+            return self._with_baselines(data, seconds, progress)
 
-    def _data(self, seconds: float, progress: Progress | None) -> RunData:
+    def with_flow(self, *, progress: Progress | None = None) -> RunData:
+        """Return the data with the flow, without baselines and explanations."""
+        with fitting_threads(len(self.base.nodes.ids)):
+            return self._with_flow(progress)
+
+    def _with_flow(self, progress: Progress | None) -> RunData:
         _show(progress, 1)
         data, flow = self.base, self.shown.flow()
         if flow is None:
-            data = replace(data, along=scores_along(self.shown))
-        else:
-            start = perf_counter()
-            stats = flow.solve()
-            solver = {
-                "accepted steps": float(stats.accepted),
-                "rejected steps": float(stats.rejected),
-                "evaluations of f": float(stats.evaluations),
-                "seconds of a solve": perf_counter() - start,
-            }
-            along, frames, weights, notes = pictures(self.shown, flow)
-            notes = [*data.notes, *notes]
-            solver |= data.solver
-            data = replace(data, along=along, flow=frames, weights=weights, solver=solver, notes=notes)
+            return replace(data, along=scores_along(self.shown))
+        start = perf_counter()
+        stats = flow.solve()
+        solver = {
+            "accepted steps": float(stats.accepted),
+            "rejected steps": float(stats.rejected),
+            "evaluations of f": float(stats.evaluations),
+            "seconds of a solve": perf_counter() - start,
+        }
+        along, frames, weights, notes = pictures(self.shown, flow)
+        notes = [*data.notes, *notes]
+        return replace(data, along=along, flow=frames, weights=weights, solver=solver | dict(data.solver), notes=notes)
+
+    def _with_baselines(self, data: RunData, seconds: float, progress: Progress | None) -> RunData:
         _show(progress, 2)
         data = replace(data, baselines=self.baselines())
         _show(progress, 3)

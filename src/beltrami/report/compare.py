@@ -10,8 +10,9 @@ from beltrami.report.class_scores import judged_nodes, known_labels
 from beltrami.report.figure import Figure, Line
 from beltrami.report.markup import table, value_text
 from beltrami.report.node_tables import confidence, node_label, node_prediction
-from beltrami.report.page import ORDER, figure_grid, html_page, page_main
-from beltrami.report.run_data import PARTS, Integers, RunData
+from beltrami.report.page import figure_grid
+from beltrami.report.page_shell import html_page, page_main
+from beltrami.report.run_data import PARTS, SCORE_ORDER, Integers, RunData
 from beltrami.report.run_figures import percent, score_axis
 from beltrami.report.scale import number_text
 
@@ -94,7 +95,7 @@ def _flattened(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[
 def _scores(runs: Sequence[RunData], names: Sequence[str]) -> str:
     """Return the table of scores, with the differences from the first run."""
     scale, unit = (1, "") if runs[0].kind == "numbers" else (100, ", %")
-    parts = [part for part in ORDER if any(part in run.scores for run in runs)]
+    parts = [part for part in SCORE_ORDER if any(part in run.scores for run in runs)]
     rows: list[list[Any]] = []
     for run, name in zip(runs, names, strict=True):
         row: list[Any] = [name, run.metric]

@@ -12,7 +12,8 @@ from beltrami.image import Surface, noise_level, psnr
 from beltrami.image.image_file import Picture, encode_image
 from beltrami.report.figure import Figure, Line
 from beltrami.report.markup import text
-from beltrami.report.page import asset, figure_grid, html_page, page_main
+from beltrami.report.page import figure_grid
+from beltrami.report.page_shell import asset, html_page, page_main
 
 MOST_STATES, MOST_KEPT = 9, 33  # images that the page shows, and that its curves are drawn from
 LONGEST = 1_000  # pixels of the longer side on the page; larger images are reduced there

@@ -1,115 +1,51 @@
 """The report of a run as one HTML page that needs no other file and no network."""
 
-import base64
-import hashlib
-from collections.abc import Iterable, Sequence
-from importlib import resources
+from collections.abc import Iterable
 
 from beltrami.report.class_scores import class_scores, judged_nodes
 from beltrami.report.figure import Figure
 from beltrami.report.figure_table import figure_csv
 from beltrami.report.markup import csv_link, nested_table, table, text
 from beltrami.report.node_tables import explanations, node_tables
-from beltrami.report.run_data import RunData
+from beltrami.report.page_shell import html_page, page_main
+from beltrami.report.run_data import SCORE_ORDER, RunData
 from beltrami.report.run_figures import figures_of
 from beltrami.report.scale import number_text
 from beltrami.report.svg import svg
-
-ASSETS = "assets"
-ORDER = ("test", "validation", "calibration", "train")  # of scores, the first that is known is the headline
-EARLY_THEME = """(() => {
-  try {
-    const theme = localStorage.getItem("beltrami-theme");
-    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
-  } catch {
-    // the browser keeps nothing for this page
-  }
-})();"""  # before the first paint, so that the page does not flash
+from beltrami.report.viewer import viewer_css, viewer_js, viewer_section
 
 
-def html_page(
-    title: str, body: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), connect: str = "'none'"
-) -> str:
-    """Return a page with the shared style, the switch between light and dark, and tables that can be sorted.
-
-    Args:
-        title: the title, as plain text.
-        body: the content as HTML: a header with the ``h1``, and ``<main id="content">``.
-        styles: more style sheets, as CSS.
-        scripts: more scripts, which run after the body. The page runs no other script, wherever it may stand.
-        connect: where scripts may connect to, as in a Content-Security-Policy; nowhere by default.
-    """
-    all_scripts = (EARLY_THEME, asset("page.js"), *scripts)
-    assert not any("</script" in script.lower() or "<!--" in script for script in all_scripts)
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in all_scripts)
-    policy = (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
-        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
-    )
-    style = "\n".join((asset("page.css"), *styles))
-    early, *late = (f"<script>{script}</script>" for script in all_scripts)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{text(policy)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="beltrami">
-<meta name="referrer" content="no-referrer">
-<title>{text(title)}</title>
-{early}
-<style>
-{style}
-</style>
-</head>
-<body>
-<a class="skip" href="#content">Skip to the content</a>
-<div class="top" role="region" aria-label="This page"></div>
-{body}
-<footer>Made by beltrami. All that is shown is in this file.</footer>
-{chr(10).join(late)}
-</body>
-</html>
-"""
-
-
-def report_page(data: RunData, *, connect: str = "'none'") -> str:
+def report_page(data: RunData) -> str:
     """Return the page of a run."""
-    styles: list[str] = []
-    scripts: list[str] = []
-    found = {"summary": ("Summary", _summary(data))}
-    if data.flow is not None:
-        from beltrami.report.viewer import viewer_css, viewer_js, viewer_section
-
-        found = {"flow": ("Flow", viewer_section(data)), **found}
-        styles, scripts = [viewer_css()], [viewer_js()]
-    found |= {
-        "learning": ("Learning", figure_grid(figures_of(data, "learning"))),
-        "time": ("Time", figure_grid(figures_of(data, "time"), _solver(data))),
-        "predictions": ("Predictions", _predictions(data)),
-        "nodes": ("Nodes to look at", node_tables(data) + explanations(data)),
-        "graph": ("Graph", figure_grid(figures_of(data, "graph"))),
-        "baselines": ("Baselines", figure_grid(figures_of(data, "baselines"), _baseline_table(data))),
-        "settings": ("Settings", _settings(data)),
-    }
-    body = masthead(data) + page_main(found, whole=("flow",))
-    return html_page(f"{data.title} \u2013 beltrami report", body, styles=styles, scripts=scripts, connect=connect)
-
-
-def page_main(found: dict[str, tuple[str, str]], *, whole: Sequence[str] = ()) -> str:
-    """Return the table of contents and the main element with its sections, by id: their headings and contents. Empty
-    ones are left out; those in ``whole`` are section elements already."""
-    found = {key: section for key, section in found.items() if section[1]}
-    links = "".join(f'<li><a href="#{key}">{text(name)}</a></li>' for key, (name, _) in found.items())
-    sections = "\n".join(
-        content
-        if key in whole
-        else f'<section id="{key}" aria-labelledby="{key}-heading">'
-        f'<h2 id="{key}-heading">{text(name)}</h2>\n{content}\n</section>'
-        for key, (name, content) in found.items()
+    return _page(
+        data,
+        {
+            "learning": ("Learning", figure_grid(figures_of(data, "learning"))),
+            "time": ("Time", figure_grid(figures_of(data, "time"), _solver(data))),
+            "predictions": ("Predictions", _predictions(data)),
+            "nodes": ("Nodes to look at", node_tables(data) + explanations(data)),
+            "graph": ("Graph", figure_grid(figures_of(data, "graph"))),
+            "baselines": ("Baselines", figure_grid(figures_of(data, "baselines"), _baseline_table(data))),
+            "settings": ("Settings", _settings(data)),
+        },
     )
-    contents = f'<nav class="toc" aria-label="Contents"><ul>{links}</ul></nav>'
-    return f'{contents}\n<main id="content" tabindex="-1">\n{sections}\n</main>'
+
+
+def watch_page(data: RunData, *, explain_at: str) -> str:
+    """Return the page that ``beltrami watch`` serves: the flow, whose nodes are explained on demand, and a summary."""
+    return _page(data, {}, explain_at=explain_at)
+
+
+def _page(data: RunData, sections: dict[str, tuple[str, str]], *, explain_at: str = "") -> str:
+    """Return a page with the flow, the summary and more sections."""
+    found = {"summary": ("Summary", _summary(data)), **sections}
+    body, title = masthead(data), f"{data.title} \u2013 beltrami report"
+    if data.flow is None:
+        return html_page(title, body + page_main(found))
+    flow = viewer_section(data, data.flow, explain_at=explain_at)
+    body += page_main({"flow": ("Flow", flow), **found})
+    connect = "'self'" if explain_at else "'none'"
+    return html_page(title, body, styles=[viewer_css()], scripts=[viewer_js()], connect=connect)
 
 
 def figure_grid(figures: Iterable[Figure], *tables: str) -> str:
@@ -136,7 +72,7 @@ def score_text(data: RunData, score: float | None) -> str:
 
 def masthead(data: RunData) -> str:
     """Return the title of a run and its scores, that of the test nodes first."""
-    parts = sorted(data.scores, key=lambda part: ORDER.index(part) if part in ORDER else len(ORDER))
+    parts = sorted(data.scores, key=lambda part: SCORE_ORDER.index(part) if part in SCORE_ORDER else len(SCORE_ORDER))
     scores = "".join(
         f"<div{'' if place else f' class={chr(34)}headline{chr(34)}'}><dt>{text(part)} {text(data.metric)}</dt>"
         f"<dd>{score_text(data, data.scores[part])}</dd></div>"
@@ -146,15 +82,6 @@ def masthead(data: RunData) -> str:
         f'<header><div><p class="kicker">beltrami report</p><h1>{text(data.title)}</h1>'
         f'<p class="lead">{text(data.folder)}</p></div>\n<dl class="scores">{scores}</dl></header>\n'
     )
-
-
-def asset(name: str) -> str:
-    """Return the text of a file in ``assets``."""
-    return resources.files("beltrami.report").joinpath(ASSETS, name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _summary(data: RunData) -> str:
