@@ -108,6 +108,31 @@ def with_flow(data: RunData) -> RunData:
     return replace(data, flow=flow)
 
 
+def moving_run() -> RunData:
+    """Return a run of 12 nodes on a grid of 4 x 3 at time 0, mirrored from left to right at time 4, with key frames at
+    0, 2 and 4. Pairs (7, 8) and (0, 4) are joined until time 2, (0, 4) and (10, 11) from then on."""
+    data = class_run(n=12)
+    data.nodes.predicted[8] = (data.nodes.label[8] + 1) % 3  # one is wrong
+    k = numpy.arange(12)
+    start = numpy.stack((k % 4 - 1.5, 1.0 - k // 4), axis=1)
+    end = start * (-1, 1)
+    weights = numpy.stack((numpy.full((2, 2), 0.5), numpy.array([[0.25, 0.5], [0.125, 0.125]])))
+    flow = FlowData(
+        times=numpy.array([0.0, 2.0, 4.0]),
+        positions=numpy.stack((start, (start + end) / 2, end)),
+        axes=("first position", "second position"),
+        projection="Each node is drawn at its position.",
+        disc=False,
+        predicted=numpy.stack([numpy.zeros(12, dtype=int), data.nodes.predicted, data.nodes.predicted]),
+        confidence=numpy.stack([numpy.full(12, 0.4), numpy.full(12, 0.7), numpy.full(12, 1.0)]),
+        meshes=[
+            Mesh(0.0, 2.0, numpy.array([[7, 8], [0, 4]]), weights),
+            Mesh(2.0, 4.0, numpy.array([[0, 4], [10, 11]]), weights[::-1]),
+        ],
+    )
+    return replace(data, flow=flow)
+
+
 def label_run(*, n: int = 50) -> RunData:
     """Return a run with several labels for each node."""
     random = numpy.random.default_rng(2)

@@ -1,6 +1,10 @@
-"""`beltrami report` and `beltrami compare`: files that are written, and input that is refused in one sentence."""
+"""`beltrami report`, `watch`, `compare` and `explain`: files that are written, pages that are served, and input that is
+refused in one sentence."""
 
+import signal
+import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +22,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "result.json").write_text("{}")
 
     def load(folder: Path, *, device: str, progress: Any) -> Any:
-        return SimpleNamespace(data=lambda *, seconds=1.0, progress: class_run())
+        return SimpleNamespace(
+            data=lambda *, seconds=1.0, progress: class_run(), with_flow=lambda *, progress: class_run()
+        )
 
     monkeypatch.setitem(sys.modules, "beltrami.report.collect", SimpleNamespace(LoadedRun=SimpleNamespace(load=load)))
     return folder
@@ -59,6 +65,9 @@ def test_bad_input_is_refused_in_one_sentence(beltrami: Beltrami, run: Path, tmp
         ("report", str(run), "--out", "empty"): "empty is a folder: name a file in it",
         ("report", str(run), "--format", "mp4", "--out", "flow.gif"): "`--out flow.gif` needs the ending .mp4",
         ("report", str(run), "--device", "tpu"): "`--device` takes cpu, cuda or cuda:N",
+        ("watch", "empty"): "empty holds no run",
+        ("watch", str(run)): "has no flow to watch: `beltrami report",
+        ("explain", "real", "x", "--top", "0"): "`--top` must be at least 1; got 0",
         ("compare", str(run)): "needs the folders of at least two runs; got 1",
         ("compare", str(run), "empty"): "empty holds no run",
     }.items():
@@ -67,3 +76,32 @@ def test_bad_input_is_refused_in_one_sentence(beltrami: Beltrami, run: Path, tmp
         assert said in done.err
         assert len(done.err.strip().splitlines()) == 1, done.err
     assert not (run / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_a_trained_run_is_reported_explained_and_watched(beltrami: Beltrami) -> None:
+    quick = ("--set", "train.epochs=4", "--set", "train.patience=4")
+    assert beltrami("train", "digits", *quick, "--out", "run").code == 0
+    assert beltrami("report", "run").code == 0
+    page = Path("run/report.html").read_text()
+    assert '<script type="application/json" id="flow-data">' in page
+    explained = beltrami("explain", "run", "17", "--top", "2")
+    assert explained.code == 0, explained.err
+    assert "margin over" in explained.out
+    assert "run has no node 5000: its nodes are numbers from 0 to 1796" in beltrami("explain", "run", "5000").err
+
+    command = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from beltrami.cli import main; main()"
+    )
+    watching = subprocess.Popen(
+        [sys.executable, "-c", command, "watch", "run", "--no-open"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert watching.stdout is not None
+    address = watching.stdout.readline().split()[0]
+    assert b'id="flow-data"' in urllib.request.urlopen(address, timeout=10).read()
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(20) == 0
+    watching.communicate()

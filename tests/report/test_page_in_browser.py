@@ -3,18 +3,18 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from browser import headless_browser
+from browser import accessibility_faults, headless_browser, open_page
 from page_reader import csv_files
-from run_data_examples import class_run, label_run
+from run_data_examples import label_run, moving_run
 
 from beltrami.report.compare import compare_page
 from beltrami.report.page import report_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -28,29 +28,10 @@ def browser() -> Iterator["Browser"]:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    pages = {"report": report_page(class_run()), "compare": compare_page([label_run(), label_run()])}
+    pages = {"report": report_page(moving_run()), "compare": compare_page([label_run(), label_run()])}
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page)
     return {name: folder / f"{name}.html" for name in pages}
-
-
-def open_page(browser: "Browser", path: Path, complaints: list[str], **options: Any) -> "Page":
-    """Open a page and note errors and requests other than for the page itself."""
-    page = browser.new_page(**options)
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: complaints.append(request.url) if request.url != path.as_uri() else None)
-    page.on("dialog", lambda dialog: complaints.append(dialog.message))
-    page.goto(path.as_uri())
-    return page
-
-
-def faults(page: "Page", **options: Any) -> list[tuple[str, str, str]]:
-    """Return what axe-core finds, with all explanations open."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
-    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    found = axe.run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
-    return [(fault["id"], fault["impact"], fault["nodes"][0]["html"][:120]) for fault in found]
 
 
 def test_axe_finds_no_fault_in_light_and_dark(browser: "Browser", files: dict[str, Path]) -> None:
@@ -58,15 +39,15 @@ def test_axe_finds_no_fault_in_light_and_dark(browser: "Browser", files: dict[st
     page = open_page(browser, files["report"], complaints, color_scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
-    assert faults(page) == []
+    assert accessibility_faults(page) == []
     page.get_by_role("button", name="Dark theme").click()
     assert page.evaluate(background) != light
-    assert faults(page, runOnly=["color-contrast"]) == []  # the colours alone are others
+    assert accessibility_faults(page, runOnly=["color-contrast"]) == []  # the colours alone are others
     page.reload()
     assert page.evaluate(background) != light  # the choice is kept
     page.close()
     page = open_page(browser, files["compare"], complaints, color_scheme="dark")
-    assert faults(page) == []
+    assert accessibility_faults(page) == []
     page.close()
     assert complaints == []
 

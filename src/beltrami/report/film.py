@@ -119,8 +119,8 @@ def _colours(data: RunData) -> list[Any]:
     from matplotlib import colormaps
 
     values = numpy.where(numpy.isnan(label), predicted, label)
-    span = float(values.max() - values.min()) or 1.0
-    return list(colormaps["viridis"]((values - values.min()) / span))
+    extent = float(values.max() - values.min()) or 1.0
+    return list(colormaps["viridis"]((values - values.min()) / extent))
 
 
 def _counted(frames: Iterator[Pixels], count: int, progress: Progress | None) -> Iterator[Pixels]:

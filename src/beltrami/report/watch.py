@@ -80,6 +80,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _explain(self, number: str) -> None:
         try:
+            if not number.isdecimal():
+                raise ValueError(f"`{number}` is no number of a node.")
             content = self.server.explanation(int(number))
         except ValueError as error:
             self._answer(HTTPStatus.BAD_REQUEST, str(error).encode(), "text/plain")
