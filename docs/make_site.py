@@ -1,4 +1,4 @@
-"""Build the documentation site into build/site with Zensical, add the linked sources, and check the result.
+"""Build the documentation site into build/site with Zensical, add the linked sources and a live report, and check it.
 
 python docs/make_site.py
 
@@ -15,9 +15,12 @@ from html import escape, unescape
 from pathlib import Path
 
 from check_site import check
+from digits_report import digits_run
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
+
+from beltrami.report.page import report_page
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "build" / "site"
@@ -91,6 +94,7 @@ def main() -> None:
     build()
     for page in sorted(SITE.rglob("*.html")):
         set_source_links(page)
+    (SITE / "report.html").write_text(report_page(digits_run()))
     index = (SITE / "search.json").read_text()
     (SITE / "search.js").write_text(f"var __index = {index}")  # a page that was opened from disk can load scripts only
     faults = check(SITE)

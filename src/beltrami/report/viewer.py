@@ -36,7 +36,8 @@ aria-describedby="flow-says"></canvas>
 <input type="range" id="viewer-time" aria-label="Time" min="0" max="100" value="0">
 <output class="time-said" for="viewer-time"></output></div>
 <div class="tools"><label>Colour <select id="viewer-colour">{modes}</select></label>
-<label>Edges <input type="range" id="viewer-edges" min="0" max="100"></label><span class="edges-said"></span>
+<label>Edges <input type="range" id="viewer-edges" aria-label="Edges" min="0" max="100">
+<span class="edges-said"></span></label>
 <div class="search"><input type="search" id="viewer-search" placeholder="Find a node" aria-label="Find a node"
 role="combobox" aria-expanded="false" aria-controls="viewer-matches" aria-autocomplete="list" autocomplete="off">
 <ul id="viewer-matches" role="listbox" aria-label="Nodes" hidden></ul></div>

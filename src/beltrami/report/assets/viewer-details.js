@@ -86,7 +86,7 @@ class Details {
     if (confidence) rows.push(["probability", percent(confidence[node])]);
     if (set) rows.push(["prediction set", set[node].map((k) => flow.names[k]).join(", ") || "empty"]);
     if (interval) rows.push(["interval", interval[node].map(formatNumber).join(" to ")]);
-    rows.push(["part", parts[part[node]]], ["neighbours in the data", String(degree[node])]);
+    rows.push(["part", parts[part[node]]], ["degree", String(degree[node])]);
     this.neighbourList = element("div", {});
     this.reasons = element("div", {});
     const close = element("button", { type: "button", className: "close", "aria-label": "Close" }, "\u00d7");
