@@ -197,7 +197,8 @@ def test_a_study_on_ray_is_interrupted_and_continues_without_it(
     assert (process.returncode, out) == (130, ""), err
     before = len(read_records(path))
     *told, last = err.splitlines()
-    assert all(re.match(rf"\d+/{runs} blend on digits, split \d+, seed \d+: test ", record) for record in told), err
+    ended = rf"\d+/{runs} blend on digits, split \d+, seed \d+: test "
+    assert all(re.match(rf"({ended}|random: \d+/{runs} )", line) for line in told), err
     assert last.startswith(f"beltrami: interrupted with {before} of {runs} runs in {path}: go on with ")
     assert last.endswith("--address local --resume`.")
     assert 1 <= before < runs

@@ -21,7 +21,7 @@ from beltrami.run_folder import run_folder
 from beltrami.train import Checkpoints
 
 QUICK = ("train", "digits", "--set", "train.epochs=4", "--set", "train.patience=4")
-DISTURBED = ("train", "digits", "--set", "train.epochs=40", "--set", "train.patience=40", "--checkpoint", "5")
+DISTURBED = ("train", "digits", "--set", "train.epochs=20", "--set", "train.patience=20", "--checkpoint", "5")
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -211,7 +211,7 @@ def test_a_search_on_ray_is_interrupted_and_resumed_and_nothing_is_left(tmp_path
     scratch = Path("/tmp") / f"bt{os.getpid()}"  # Ray's sockets need a short path
     scratch.mkdir()
     environment = {**os.environ, "TMPDIR": str(scratch), "OMP_NUM_THREADS": "1"}
-    arguments = ["digits", "--trials", "4", "--splits", "1", *SHORT, "--out", str(folder), "--resume"]
+    arguments = ["digits", "--trials", "2", "--splits", "1", *SHORT, "--out", str(folder), "--resume"]
     command = [sys.executable, "-m", "beltrami", "tune", *arguments]
 
     def hear_interrupts() -> None:
@@ -238,11 +238,12 @@ def test_a_search_on_ray_is_interrupted_and_resumed_and_nothing_is_left(tmp_path
         whole = start()
         out, err = whole.communicate(timeout=240)
         assert whole.returncode == 0, err.decode()
-        assert b"4 configurations tried" in out
-        assert all(re.match(r"\d/\d trial \d: validation ", record) for record in err.decode().splitlines()), (
-            err.decode()
-        )
-        assert sorted(record.method for record in read_records(trials)) == ["0", "1", "2", "3"]
+        assert b"2 configurations tried" in out
+        assert all(
+            re.match(r"(\d/\d trial \d: validation |digits / blend: \d/\d )", record)
+            for record in err.decode().splitlines()
+        ), err.decode()
+        assert sorted(record.method for record in read_records(trials)) == ["0", "1"]
         end = time.monotonic() + 30
         while alive(str(scratch)) and time.monotonic() < end:
             time.sleep(0.1)

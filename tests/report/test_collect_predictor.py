@@ -59,7 +59,7 @@ def test_probabilities_sets_and_labels_are_those_of_the_predictor() -> None:
     assert data.nodes.label[:56].tolist() == [("cat", "dog").index(group) for group in truth][:56]
     assert data.nodes.label[56:].tolist() == [-1] * 8
     part = [PARTS[k] for k in data.nodes.part]
-    assert part[56:] == ["unlabelled"] * 8
+    assert part[56:] == ["other"] * 8
     assert part.count("calibration") == predictor.record["nodes"]["calibration"]
     assert (data.nodes.degree == [5, 5] + [4] * 62).all()
     assert any(note.startswith("A set or interval at coverage 0.9 from ") for note in data.notes)

@@ -64,7 +64,9 @@ def page(browser: "Browser", file: Path) -> Iterator["Page"]:
 
 def settle(page: "Page") -> None:
     """Wait until the picture is drawn with all its edges."""
-    page.wait_for_timeout(250)
+    page.evaluate(
+        f"new Promise((done) => {{ {VIEWER}.redraw(); requestAnimationFrame(() => requestAnimationFrame(done)); }})"
+    )
 
 
 def wait_until(page: "Page", condition: str) -> None:

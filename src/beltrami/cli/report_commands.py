@@ -11,7 +11,6 @@ from typer import Argument, Option
 
 from beltrami.cli.option import Device, check_device, check_file, check_folder
 from beltrami.errors import DataError, UnknownName
-from beltrami.run_folder import CHECKPOINT, RESULTS, is_finished
 
 if TYPE_CHECKING:
     from beltrami.report.run_data import RunData
@@ -132,6 +131,7 @@ def explain(
     from beltrami.predict.predictor import Predictor
     from beltrami.report.explanation import print_explanation
     from beltrami.report.progress import display
+    from beltrami.run_folder import RESULTS
 
     if top < 1:
         raise ValueError(f"`--top` must be at least 1; got {top}.")
@@ -167,6 +167,8 @@ def _explain_dataset(folder: Path, node: str, top: int) -> None:
 
 def _check_run(folder: Path) -> None:
     """Refuse a folder that holds no finished run."""
+    from beltrami.run_folder import CHECKPOINT, is_finished
+
     if not folder.is_dir():
         kind = "a file" if folder.exists() else "missing"
         raise DataError(f"{folder} is {kind}: name the folder of a run, as `beltrami train` wrote it.")

@@ -19,7 +19,7 @@ def uncertain(data: RunData, count: int = LISTED) -> Integers:
     nodes, p = data.nodes, data.nodes.probabilities
     if p is None:
         return numpy.zeros(0, dtype=numpy.int64)
-    asked = numpy.isin(nodes.part, (PARTS.index("unlabelled"), PARTS.index("test")))
+    asked = numpy.isin(nodes.part, (PARTS.index("other"), PARTS.index("test")))
     if not asked.any():
         asked = nodes.part != PARTS.index("train")
     if nodes.reached is not None:

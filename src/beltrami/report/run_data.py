@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-PARTS = ("unlabelled", "train", "validation", "test", "calibration")
+PARTS = ("other", "train", "validation", "test", "calibration")
 """The parts of a split; ``NodeData.part`` counts in this order."""
 SCORE_ORDER = ("test", "validation", "calibration", "train")
 """The parts in the order in which scores are shown; the first that is known is the headline."""
