@@ -1,18 +1,26 @@
 """The tools of the documentation site: formulae and roles, source links, the check of the built pages, mkdocs.yml."""
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+from browser import headless_browser
 from check_site import check
-from make_site import source_page
-from markdown import Markdown
 from public_names import documented_modules, identifiers, public_names
-from site_docstrings import joined
-from site_markdown import mathml, source_of
 
 import beltrami
+
+pytest.importorskip("markdown", reason="markdown is not installed")
+pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
+pytest.importorskip("griffe", reason="griffe is not installed")
+pytest.importorskip("pygments", reason="pygments is not installed")
+
+from make_site import source_page
+from markdown import Markdown
+from site_docstrings import FirstParagraph, joined
+from site_markdown import mathml, source_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = '<html><head>{head}</head><body><h1 id="top">A</h1>{body}</body></html>'
@@ -78,6 +86,36 @@ def test_the_first_paragraph_of_a_docstring_is_one_line() -> None:
         "Return the energy.\n\nArgs:\n    z: the\n        state."
     )
     assert joined("Args:\n    z: the state.") == "Args:\n    z: the state."
+
+
+def test_docstrings_of_estimators_are_read_in_the_style_of_numpy() -> None:
+    griffe = pytest.importorskip("griffe")
+    read = griffe.Extensions(FirstParagraph())
+    module = griffe.load(
+        "beltrami.estimator", search_paths=[str(ROOT / "src")], docstring_parser="google", extensions=read
+    )
+    sections = {each.kind.value: each.value for each in module["BeltramiClassifier"].docstring.parsed}
+    parameters = inspect.signature(beltrami.BeltramiClassifier).parameters
+    assert [each.name for each in sections["parameters"]] == list(parameters)
+    assert all(each.description for each in (*sections["parameters"], *sections["attributes"]))
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_regions_that_scroll_can_be_reached_by_keyboard(tmp_path: Path) -> None:
+    script = (ROOT / "docs" / "assets" / "keyboard.js").read_text()
+    wide, narrow = "<pre><code>" + "x = 1; " * 100 + "</code></pre>", "<pre><code>y</code></pre>"
+    style = "pre > code { display: block; overflow: auto }"
+    (tmp_path / "page.html").write_text(f"<style>{style}</style>{wide}{narrow}<script>{script}</script>")
+    with headless_browser() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 300})
+        page.goto((tmp_path / "page.html").as_uri())
+        page.keyboard.press("Tab")
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_function("document.activeElement.scrollLeft > 0")  # the browser scrolls smoothly
+        assert page.locator("[tabindex]").count() == 1
+        page.close()
 
 
 def test_good_links_pass(tmp_path: Path) -> None:

@@ -59,6 +59,20 @@ def test_nodes_on_which_runs_disagree_are_listed_and_named_as_text() -> None:
     assert len([tag for tag, _ in Page(page).elements if tag == "script"]) == 2
 
 
+def test_names_of_runs_classes_and_nodes_are_text_and_no_formulas_in_csv() -> None:
+    runs = [replace(ONE, title="=cmd()"), replace(OTHER, title='"a"\n<b>\'')]
+    page = compare_page(runs)
+    elements = [tag for tag, _ in Page(page).elements]
+    assert elements.count("script") == 2
+    assert not {"b", "img", "iframe"} & set(elements)
+    files = csv_files(page)
+    assert {"scores.csv", "loss.csv", "disagreements.csv", "facts.csv"} <= set(files)
+    fields = {field for rows in files.values() for row in rows for field in row}
+    assert {"'=cmd()", '"a"\n<b>\'', NASTY[0], "'=1+1"} <= fields
+    assert not [each for each in fields if each.startswith(("=", "+", "@", "\t", "\r", "\n"))]
+    assert all(float(each) < 0 for each in fields if each.startswith("-"))
+
+
 def test_curves_of_all_runs_are_in_common_axes() -> None:
     figures = {figure.key: figure for figure in compare_figures([ONE, OTHER])}
     assert list(figures) == ["loss", "validation", "validation-time", "test-time"]

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import numpy
 import pytest
-from PIL import Image
-from PIL.GifImagePlugin import GifImageFile
 
 from beltrami.report.film import FRAMES_PER_SECOND, HEIGHT, HOLD, SECONDS, WIDTH, place, save_film
 from beltrami.report.plot import COLOURS
 from beltrami.report.run_data import FlowData, Mesh, NodeData, RunData
+
+pytest.importorskip("PIL", reason="PIL is not installed")
+
+from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
 
 
 def example(kind: str = "classes", *, frames: int = 3) -> RunData:
@@ -35,6 +38,7 @@ def test_nodes_move_on_straight_lines_between_key_frames() -> None:
         numpy.testing.assert_allclose(place(flow, part), [[x, 0], [-x, 0]], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_gif_shows_each_node_in_the_colour_of_its_class(tmp_path: Path) -> None:
     path = tmp_path / "film.gif"
     save_film(example(), path)
@@ -63,6 +67,7 @@ def test_other_kinds_of_labels_and_one_key_frame_are_shown(kind: str, tmp_path: 
     assert Image.open(io.BytesIO((tmp_path / "film.gif").read_bytes())).size == (WIDTH, HEIGHT)
 
 
+@pytest.mark.slow
 def test_an_mp4_has_all_frames(tmp_path: Path) -> None:
     from imageio_ffmpeg import count_frames_and_secs
 

@@ -150,7 +150,7 @@ def test_csv_of_figures_reads_back_as_the_same_numbers() -> None:
     assert figure_csv(bars) == "from,to,n\r\n0.0,1.0,3\r\n"
     named = Figure("k", "", "", "x", "y", [Bars("n", numpy.array([3]), categories=["two\nlines"])])
     assert list(csv.reader(io.StringIO(figure_csv(named), newline=""))) == [["x", "n"], ["two\nlines", "3"]]
-    assert [csv_field(value) for value in ("=1+1", "a=1", -2, None)] == ["'=1+1", "a=1", "-2", ""]
+    assert [csv_field(value) for value in ("=1+1", "\n=1", "a=1", -2, None)] == ["'=1+1", "'\n=1", "a=1", "-2", ""]
 
 
 def test_tables_give_a_column_of_numbers_the_same_decimals() -> None:

@@ -18,6 +18,7 @@ FIGURES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_figure_becomes_a_file(form: str, tmp_path: Path) -> None:
     paths = save_figures(FIGURES, tmp_path, form)

@@ -9,10 +9,10 @@ import pytest
 from run_data_examples import NASTY, class_run, label_run, number_run
 
 from beltrami.report.figure import Bars, Cells, Figure, Line
+from beltrami.report.figure_axes import Scale, number_text, tick_texts, value_range
 from beltrami.report.run_data import RunData
 from beltrami.report.run_figures import run_figures
-from beltrami.report.scale import Scale, number_text, tick_texts, value_range
-from beltrami.report.svg import MOST_POINTS, svg
+from beltrami.report.svg import BELOW_BARS, MOST_POINTS, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -71,6 +71,15 @@ def test_ticks_stand_where_their_values_are() -> None:
 
 def test_a_missing_value_interrupts_the_line() -> None:
     assert elements(line_figure(), "line")[3].get("d", "").count("M") == 2
+
+
+def test_the_lowest_bar_of_a_logarithmic_axis_has_a_height() -> None:
+    bars = Bars("n", numpy.array([1, 0, 300]), numpy.arange(4.0))
+    heights = [float(each.get("height", 0)) for each in elements(Figure("log", "", "", "", "", [bars], log="y"), "bar")]
+    assert len(heights) == 2  # there is no logarithm of 0
+    assert heights[0] > 5
+    ratio = math.log(300 / BELOW_BARS) / math.log(1 / BELOW_BARS)
+    assert heights[1] / heights[0] == pytest.approx(ratio, rel=0.01)
 
 
 def test_logarithmic_axes_map_logarithms() -> None:

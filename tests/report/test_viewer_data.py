@@ -136,6 +136,7 @@ def test_a_page_from_a_file_may_connect_nowhere_and_a_watched_one_to_its_server(
     assert '"explainAt": "/explain/"' in watched
 
 
+@pytest.mark.slow
 def test_20000_nodes_and_500000_edges_are_below_15_megabytes() -> None:
     random = numpy.random.default_rng(0)
     n, m, frames = 20_000, 500_000, 16

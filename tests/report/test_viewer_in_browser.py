@@ -222,6 +222,7 @@ def test_hover_shows_a_node_as_text_and_its_edges(page: "Page") -> None:
     page.mouse.move(*point(page, 7))
     assert "node 0" in tip.inner_text()
     assert "40.0% at this time" in tip.inner_text()
+    assert "receives 0.5 from node 1" in tip.inner_text()  # its neighbour with the weight at this time
     after = colour_at(page, (x0 + x1) / 2, (y0 + y1) / 2)
     assert not near(before, after, 10)  # the edge of the node has the accent's colour
     x, y = point(page, 7)
@@ -229,10 +230,24 @@ def test_hover_shows_a_node_as_text_and_its_edges(page: "Page") -> None:
     assert tip.is_hidden()
 
 
+def test_hover_shows_the_path_of_a_node_through_all_times(page: "Page") -> None:
+    set_time(page, 1)
+    x, y = place(page, 9)
+    set_time(page, 2)  # the node has gone on, and its path passes there
+    settle(page)
+    (x0, y0), (x1, y1) = (x, y), place(page, 9)
+    middle = ((3 * x0 + x1) / 4, (3 * y0 + y1) / 4)
+    page.mouse.move(0, 0)
+    assert near(colour_at(page, *middle), colour(page, "--card"), 3)
+    page.mouse.move(*point(page, 9))
+    assert not near(colour_at(page, *middle), colour(page, "--card"), 40)
+
+
 def test_a_click_shows_facts_neighbours_and_explanation(page: "Page") -> None:
     page.mouse.click(*point(page, 0))
     panel = page.locator(".node-panel")
     assert chosen(page) == NASTY[0]
+    assert page.locator(".tip").is_hidden()  # the panel has moved the picture
     assert "Exact shares, which sum to the margin." in panel.inner_text()
     neighbour = panel.locator("tr", has=page.get_by_role("button", name=NASTY[4]))
     assert neighbour.first.inner_text().split()[-1] == "0.25"  # node 0 receives this from node 4 at time 0
@@ -355,7 +370,7 @@ def test_dragging_and_the_wheel_move_the_picture(page: "Page") -> None:
 def test_moving_uploads_nothing_and_takes_two_draw_calls_a_frame(page: "Page") -> None:
     settle(page)
     page.evaluate("Object.assign(calls, { draws: 0, bytes: 0 })")
-    frames = page.evaluate(
+    frames, draws, uploaded = page.evaluate(
         f"""async () => {{
       const viewer = {VIEWER};
       let frames = 0;
@@ -369,12 +384,48 @@ def test_moving_uploads_nothing_and_takes_two_draw_calls_a_frame(page: "Page") -
         viewer.zoom(1.05);
         await new Promise(requestAnimationFrame);
       }}
-      return frames;
+      return [frames, calls.draws, calls.bytes];
     }}"""
     )
     assert frames >= 25
-    assert page.evaluate("calls.bytes") == 0
-    assert page.evaluate("calls.draws") == 2 * frames  # edges and nodes
+    assert uploaded == 0
+    assert draws == 2 * frames  # edges and nodes
+
+
+def test_a_chosen_node_adds_its_edges_its_path_and_itself_to_the_draw_calls(page: "Page") -> None:
+    page.evaluate(f"{VIEWER}.choose(0)")
+    settle(page)
+    frames, draws, uploaded = page.evaluate(
+        f"""async () => {{
+      const viewer = {VIEWER};
+      let frames = 0;
+      const draw = viewer.picture.draw.bind(viewer.picture);
+      viewer.picture.draw = (...given) => {{ frames += 1; draw(...given); }};
+      Object.assign(calls, {{ draws: 0, bytes: 0 }});
+      viewer.setTime(0.5); // in the same graph as before
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      return [frames, calls.draws, calls.bytes];
+    }}"""
+    )
+    assert frames >= 1
+    assert uploaded == 0
+    assert draws == 5 * frames
+
+
+def test_sliding_and_moving_the_picture_measure_frames_as_playing_does(page: "Page") -> None:
+    counted = page.evaluate(
+        f"""async () => {{
+      const viewer = {VIEWER}, found = [];
+      viewer.picture.noteFrame = (time) => found.push(time);
+      for (const move of [() => viewer.setTime(0.7), () => viewer.zoom(1.2), () => viewer.pan(0.1, 0)]) {{
+        move();
+        for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame);
+      }}
+      return found;
+    }}"""
+    )
+    assert len(counted) == 3
+    assert min(counted) > 0
 
 
 def test_late_frames_thin_the_edges_while_something_moves(page: "Page") -> None:
@@ -416,7 +467,10 @@ def test_a_lost_context_is_restored(page: "Page") -> None:
     )
     settle(page)
     page.evaluate(f"{VIEWER}.lost.restoreContext()")
-    page.wait_for_timeout(300)
+    for _ in range(100):
+        if numpy.array_equal(pixels(page), before):
+            break
+        page.wait_for_timeout(50)
     numpy.testing.assert_array_equal(pixels(page), before)
 
 

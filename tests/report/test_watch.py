@@ -3,11 +3,12 @@
 import http.client
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Thread
 from typing import Any
 
 import pytest
-from browser import headless_browser
+from browser import accessibility_faults, headless_browser
 from run_data_examples import NASTY, moving_run
 
 from beltrami.errors import DataError
@@ -27,7 +28,7 @@ class ExplainedRun:
 @pytest.fixture(scope="module")
 def server() -> Iterator[PageServer]:
     run: Any = ExplainedRun()
-    with page_server(run, moving_run()) as found:
+    with page_server(run, replace(moving_run(), reasons={})) as found:
         Thread(target=found.serve_forever, args=(0.05,), daemon=True).start()
         yield found
         found.shutdown()
@@ -91,11 +92,22 @@ def test_a_click_asks_the_server_for_an_explanation(server: PageServer) -> None:
         page = browser.new_page(reduced_motion="reduce")
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on(
+            "request", lambda each: complaints.append(each.url) if not each.url.startswith(server.address) else None
+        )
         page.goto(server.address)
-        field = page.get_by_role("combobox", name="Find a node")
-        field.fill("node 4")
-        field.press("Enter")
-        page.get_by_role("cell", name="2 (100.0%)").wait_for()
-        assert "Theory: 2 (one share)." in page.locator(".node-panel").inner_text()
+        field, panel = page.get_by_role("combobox", name="Find a node"), page.locator(".node-panel")
+        for name in ("node 4", *NASTY):
+            field.fill(name.split("\n")[0])
+            field.press("Enter")
+            page.get_by_role("cell", name="2 (100.0%)").wait_for()
+            assert "Theory: 2 (one share)." in panel.inner_text()
+            assert panel.locator("h3").text_content() == name
+            shares = panel.locator("table", has=page.locator("caption", has_text="Shares of nodes"))
+            assert shares.locator("th").text_content() == name
+        assert page.locator("script[src], img, iframe").count() == 0
+        assert accessibility_faults(page) == []
         assert complaints == []
         page.close()

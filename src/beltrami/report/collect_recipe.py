@@ -45,7 +45,7 @@ def read_recipe(folder: Path, *, shown_as: str, device: str) -> Parts:
     """Return the data of a run, its model, and the functions that explain it and compare it with baselines."""
     run = load_run(folder, device=device)
     result, dataset, config = run.result, run.problem.dataset, run.problem.config
-    names, task = class_names(dataset.name, dataset.num_classes), Classification(dataset.num_classes)
+    names, task = class_names(dataset.name, dataset.num_classes), run.problem.task
     masks = parts_of(run.problem.split.masks)
     shown = ShownModel(
         run.model, run.inputs, result.best_time, last_time(config), task, "classes", names, dataset.y, masks
@@ -57,7 +57,7 @@ def read_recipe(folder: Path, *, shown_as: str, device: str) -> Parts:
         folder=shown_as,
         kind="classes",
         names=names,
-        metric="accuracy",
+        metric=result.metric_name,
         facts={"graph": f"{size}, {features}, {dataset.num_classes} classes", **run_facts(result)},
         settings=json.loads(config.to_json()),
         scores=shown.scores(run.logits),

@@ -8,30 +8,23 @@ import numpy
 
 from beltrami.report.class_scores import judged_nodes, known_labels
 from beltrami.report.figure import Figure, Line
+from beltrami.report.figure_axes import number_text
 from beltrami.report.markup import table, value_text
 from beltrami.report.node_tables import confidence, node_label, node_prediction
 from beltrami.report.page import figure_grid
 from beltrami.report.page_shell import html_page, page_main
 from beltrami.report.run_data import PARTS, SCORE_ORDER, Integers, RunData
 from beltrami.report.run_figures import percent, score_axis
-from beltrami.report.scale import number_text
 
 COUNT = 30  # nodes in the table of disagreements
 
 
 def compare_page(runs: Sequence[RunData]) -> str:
     """Return the page that compares two or more runs that predict the same kind of thing."""
-    if len(runs) < 2:
-        raise ValueError(f"`compare_page` needs at least two runs; got {len(runs)}.")
-    kinds = {run.kind for run in runs}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"runs that predict {' and '.join(sorted(kinds))} cannot be compared: choose runs of one kind."
-        )
-    names = run_names(runs)
+    figures, names = compare_figures(runs), run_names(runs)
     found = {
         "scores": ("Scores", _scores(runs, names)),
-        "curves": ("Curves", figure_grid(compare_figures(runs))),
+        "curves": ("Curves", figure_grid(figures)),
         "settings": ("Settings that differ", _settings(runs, names)),
         "nodes": ("Nodes on which the runs disagree", _nodes(runs, names)),
         "summary": ("Summaries", _facts(runs, names)),
@@ -60,7 +53,14 @@ def same_split(a: RunData, b: RunData) -> bool:
 
 
 def compare_figures(runs: Sequence[RunData]) -> list[Figure]:
-    """Return the curves of all runs in common axes."""
+    """Return the curves of two or more runs that predict the same kind of thing, in common axes."""
+    if len(runs) < 2:
+        raise ValueError(f"a comparison needs at least two runs; got {len(runs)}.")
+    kinds = {run.kind for run in runs}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"runs that predict {' and '.join(sorted(kinds))} cannot be compared: choose runs of one kind."
+        )
     return list(_curves(runs, run_names(runs)))
 
 

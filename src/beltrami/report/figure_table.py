@@ -8,7 +8,7 @@ import numpy
 from beltrami.predict.table_file import to_lines
 from beltrami.report.figure import Bars, Cells, Figure, Line
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes a text that begins so
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # a spreadsheet computes a text that begins so
 Rows = list[list[Any]]
 
 

@@ -7,9 +7,9 @@ import numpy
 
 from beltrami.predict.predictions import NO_LABEL, join_names
 from beltrami.report.class_scores import known_labels
+from beltrami.report.figure_axes import number_text
 from beltrami.report.markup import table, text
 from beltrami.report.run_data import PARTS, Reasons, RunData, Share
-from beltrami.report.scale import number_text
 
 COUNT = 20  # nodes in a table
 UNKNOWN, NONE = "unknown", "no label"

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from beltrami.report.class_scores import class_scores, judged_nodes
 from beltrami.report.figure import Figure
+from beltrami.report.figure_axes import number_text
 from beltrami.report.figure_table import figure_csv
 from beltrami.report.markup import csv_link, nested_table, table, text
 from beltrami.report.node_tables import explanations, node_tables
 from beltrami.report.page_shell import html_page, page_main
 from beltrami.report.run_data import SCORE_ORDER, RunData
 from beltrami.report.run_figures import figures_of
-from beltrami.report.scale import number_text
 from beltrami.report.svg import svg
 from beltrami.report.viewer import viewer_css, viewer_js, viewer_section
 

@@ -29,6 +29,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
 }
+MOST_INSIDE = 5  # series whose names fit between the axes
 MOST_WRITTEN = 15  # rows of a matrix whose numbers are written into its cells
 
 
@@ -61,7 +62,9 @@ def draw(figure: Figure, form: str) -> bytes:
             getattr(axes, f"set_{axis}scale")("log")
         if figure.bounds is not None:
             axes.set_ylim(*figure.bounds)
-        if len(figure.series) > 1:
+        if len(figure.series) > MOST_INSIDE:
+            canvas.legend(loc="outside lower center", ncols=2)
+        elif len(figure.series) > 1:
             axes.legend()
         stream, no_date = io.BytesIO(), {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
         canvas.savefig(stream, format=form, dpi=200, metadata=no_date[form])

@@ -6,8 +6,8 @@ import numpy
 
 from beltrami.report.class_scores import confusion, coverage_by, covered, judged_nodes, reliability
 from beltrami.report.figure import Bars, Cells, Figure, Line, Values
+from beltrami.report.figure_axes import number_text
 from beltrami.report.run_data import PARTS, RunData
-from beltrami.report.scale import number_text
 
 FIFTHS = 5  # groups of equal size in the coverage of intervals
 WIDE_DEGREES = 30  # degrees above which the axes of their distribution are logarithmic
@@ -77,11 +77,11 @@ def _along_time(data: RunData) -> Iterator[Figure]:
         unit, compared = "energy", ""
         if len(lines) > 1:
             lines = [Line(line.name, line.x, line.y / line.y[0]) for line in lines]
-            unit, compared = "energy / energy at 0", ", compared with their values at t = 0"
+            unit, compared = "energy / energy at 0", ", divided by their values at t = 0"
         low, high = (f(f(line.y) for line in lines) for f in (min, max))
         says = (
-            f"Energies of the state z(t) along the flow{compared}. They fall where neighbouring nodes become more "
-            "alike."
+            f"Energies of the state z(t) along the flow{compared}. They fall while neighbouring nodes become more "
+            "alike, and rise while they move apart."
         )
         log = "y" if low > 0 and high / low > STEEP else ""
         yield Figure("energy-time", "Energy over time", says, "time t", unit, lines, marks, log=log)

@@ -5,9 +5,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from beltrami.report.figure_axes import number_text
 from beltrami.report.markup import text
 from beltrami.report.run_data import FlowData, RunData
-from beltrami.report.scale import number_text
 
 SIDE, GAP, HEAD = 300.0, 20.0, 24.0  # of a panel, between panels, and above them
 MOST_NODES, MOST_EDGES = 1_500, 400  # that are drawn

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy
 
 from beltrami.report.figure import Bars, Figure, Line, Values
+from beltrami.report.figure_axes import Scale, number_text, tick_texts, value_range
 from beltrami.report.markup import shortened, text
-from beltrami.report.scale import Scale, number_text, tick_texts, value_range
 from beltrami.report.svg_cells import draw_cells
 from beltrami.report.svg_text import MARGIN, ROW, label, svg_element, text_width
 
@@ -15,6 +15,7 @@ WIDTH, PLOT_HEIGHT = 400.0, 190.0
 BAR_HEIGHT = 24.0  # of a horizontal bar, with its gap
 STYLES = 12  # classes s0 ... s11 of lines and bars
 MOST_POINTS = 3000  # of a series that are drawn; more are thinned evenly
+BELOW_BARS = 0.7  # where a logarithmic axis begins, relative to its lowest tick: bars of that height are seen
 FEW_POINTS = 30  # up to which the points of a line are marked
 SHORT_NAME, LONG_NAME = 6, 26  # characters of a category: under an upright bar, and at most beside a lying one
 
@@ -41,6 +42,8 @@ def _plot(figure: Figure, categories: Sequence[str]) -> str:
     """Return a figure with upright axes."""
     log_x, log_y = "x" in figure.log, "y" in figure.log
     low, high = figure.bounds or value_range(_heights(figure), log=log_y, widen=True)
+    if log_y and any(isinstance(each, Bars) for each in figure.series):
+        low *= BELOW_BARS
     ticks = Scale(low, high, 0, 1, log_y).ticks()
     left = max(text_width(each) for each in tick_texts(ticks) or [""]) + 10
     head, top = _legend(figure, left)

@@ -3,8 +3,8 @@
 import math
 
 from beltrami.report.figure import Cells, Figure
+from beltrami.report.figure_axes import number_text
 from beltrami.report.markup import shortened, text
-from beltrami.report.scale import number_text
 from beltrami.report.svg_text import ROW, label, svg_element, text_width
 
 WIDTH = 400.0

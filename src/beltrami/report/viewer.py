@@ -59,10 +59,11 @@ def viewer_section(data: RunData, flow: FlowData, *, explain_at: str = "") -> st
     """
     modes = "".join(f'<option value="{key}">{name}</option>' for key, name in MODES[data.kind].items())
     keys = "".join(f" <kbd>{key}</kbd> {does}," for key, does in KEYS.items()).rstrip(",")
-    says = f"{text(flow.projection)} Edges are the darker, the larger their diffusivity."
+    says = f"{text(flow.projection)} The larger the diffusivity of an edge, the darker it is drawn."
     live = (
-        "Under the pointer, a node shows its edges and its path through all times. Click it for its facts; drag with "
-        f'Shift to select several. <span class="keys">In the picture,{keys}.</span>'
+        "The slider passes quickly through times at which the nodes move little. Point at a node to see its neighbours "
+        "and its path through all times; click it for all its facts and its explanation. The lasso selects several; so "
+        f'does dragging with Shift. <span class="keys">In the picture,{keys}.</span>'
     )
     return (
         f'{CONTROLS.format(modes=modes)}\n<div class="card still-picture">{still_picture(data, flow)}</div>\n'

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock
+from socket import SHUT_RDWR, socket
+from threading import Lock, Thread
+from typing import Any
 
 from beltrami.errors import DataError
 from beltrami.report.collect import LoadedRun
@@ -21,10 +23,11 @@ POLL = 0.2  # seconds within which an interrupt ends the server
 class PageServer(ThreadingHTTPServer):
     """Serve a page at ``/`` and the explanation of node k as JSON at ``/explain/k``."""
 
-    daemon_threads = True
+    daemon_threads = False  # `server_close` waits: a thread that outlives the interpreter can abort the process
 
     def __init__(self, run: LoadedRun, data: RunData, *, port: int) -> None:
         self.run, self.data, self.turn = run, data, Lock()
+        self.connections: set[socket] = set()
         self.page = watch_page(data, explain_at=EXPLAIN).encode()
         super().__init__((HOST, port), _Handler)
 
@@ -45,9 +48,32 @@ class PageServer(ThreadingHTTPServer):
         return json.dumps(found, allow_nan=False).encode()
 
     def serve_until_interrupted(self) -> None:
-        """Serve until Ctrl-C."""
-        with suppress(KeyboardInterrupt):
-            self.serve_forever(POLL)
+        """Serve until Ctrl-C, in a thread: an interrupt of the server's loop could leave a request half accepted."""
+        loop = Thread(target=self.serve_forever, args=(POLL,))
+        try:
+            loop.start()
+            while loop.is_alive():
+                loop.join(POLL)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.shutdown()
+            loop.join()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Close the connections, also those on which a browser has asked nothing yet, and wait for their threads."""
+        for connection in self.connections.copy():
+            with suppress(OSError):  # closed by its thread, or by the browser
+                connection.shutdown(SHUT_RDWR)
+        super().server_close()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 // What the viewer says of nodes: the text under the pointer, the panel of a chosen node, the search, and CSV.
-const FORMULA = /^[=+\-@\t\r]/; // a spreadsheet computes a text that begins so
+const FORMULA = /^[=+\-@\t\r\n]/; // a spreadsheet computes a text that begins so
 const MATCHES = 8; // of a search that are listed
+const TIP_NEIGHBOURS = 3; // that are listed under the pointer
 
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
@@ -64,13 +65,16 @@ class Details {
     this.explained = new Map(Object.entries(flow.reasons).map(([number, found]) => [Number(number), found]));
   }
 
-  // One line about a node, for the pointer.
-  line(node, at) {
+  // The text about a node under the pointer: its name, then lines.
+  lines(node, at) {
     const { flow } = this;
     const now = flow.kind === "numbers" ? "" : `, ${percent(flow.confidenceAt(node, at))}`;
     const predicted = flow.predictedAt(node, at);
     const name = flow.kind === "numbers" ? formatNumber(predicted) : flow.names[predicted];
-    return [flow.nodes.id[node], `label ${flow.nameOf(flow.nodes.label[node])}`, `predicted ${name}${now} at this time`];
+    const found = flow.neighbours(node, flow.timeAt(at));
+    const sources = found.slice(0, TIP_NEIGHBOURS).map(({ other, receives }) => `receives ${formatNumber(receives)} from ${flow.nodes.id[other]}`);
+    const more = found.length > TIP_NEIGHBOURS ? [`and from ${(found.length - TIP_NEIGHBOURS).toLocaleString("en")} more`] : [];
+    return [flow.nodes.id[node], `label ${flow.nameOf(flow.nodes.label[node])}`, `predicted ${name}${now} at this time`, ...sources, ...more];
   }
 
   show(node, at) {

@@ -171,7 +171,6 @@ class Viewer {
     if (!this.playing) return;
     if (this.lastFrame !== null) {
       const passed = now - this.lastFrame;
-      this.picture.noteFrame(passed);
       this.setTime(this.picture.state.at + (Math.min(passed, 100) / 1000 / SECONDS) * Math.max(this.flow.last, 1));
     }
     this.lastFrame = now;
@@ -192,12 +191,16 @@ class Viewer {
   redraw({ moving = false } = {}) {
     this.moving = moving;
     clearTimeout(this.settle);
-    if (moving && !this.playing) this.settle = setTimeout(() => this.redraw(), 150);
     if (this.waiting) return;
     this.waiting = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((start) => {
       this.waiting = false;
-      if (this.picture.usable && this.picture.width) this.picture.draw({ moving: this.moving || this.playing });
+      if (!this.picture.usable || !this.picture.width) return;
+      const moves = this.moving || this.playing;
+      this.picture.draw({ moving: moves });
+      if (!moves) return;
+      requestAnimationFrame((next) => this.picture.noteFrame(next - start)); // how long the drawing took
+      if (!this.playing) this.settle = setTimeout(() => this.redraw(), 150);
     });
   }
 
@@ -247,10 +250,10 @@ class Viewer {
     const tip = this.part(".tip");
     tip.hidden = node < 0;
     if (node >= 0) {
-      const [name, ...lines] = this.details.line(node, this.picture.state.at);
+      const [name, ...lines] = this.details.lines(node, this.picture.state.at);
       tip.replaceChildren(element("b", {}, name), ...lines.map((line) => element("span", {}, line)));
       const right = x > this.picture.width / 2;
-      Object.assign(tip.style, { left: right ? "" : `${x + 14}px`, right: right ? `${this.picture.width - x + 14}px` : "", top: `${Math.min(y + 10, this.picture.height - 90)}px` });
+      Object.assign(tip.style, { left: right ? "" : `${x + 14}px`, right: right ? `${this.picture.width - x + 14}px` : "", top: `${Math.max(Math.min(y + 10, this.picture.height - tip.offsetHeight - 8), 0)}px` });
     }
     if (node === this.picture.state.hovered) return;
     this.picture.state.hovered = node;
@@ -258,6 +261,7 @@ class Viewer {
   }
 
   choose(node) {
+    this.hover(-1); // the panel moves the picture away from under the pointer
     this.picture.state.chosen = node;
     this.details.show(node, this.picture.state.at);
     this.part(".said").textContent = node < 0 ? "" : `${this.flow.nodes.id[node]} is chosen; its facts are beside the picture.`;

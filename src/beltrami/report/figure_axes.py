@@ -1,6 +1,7 @@
 """Axes of figures: the map of values to the page, round ticks and their texts."""
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -63,11 +64,16 @@ def tick_texts(ticks: list[float]) -> list[str]:
     largest = max((abs(tick) for tick in ticks), default=0.0)
     decades = len(ticks) > 1 and ticks[1] >= 9 * ticks[0] > 0
     if decades or largest >= 1e6 or 0 < largest < 1e-3:
-        return [f"{tick:,.0f}" if 1 <= abs(tick) < 1e6 else f"{tick:g}" for tick in ticks]
+        return [f"{tick:,.0f}" if 1 <= abs(tick) < 1e6 else _short(tick) for tick in ticks]
     gap = min((b - a for a, b in pairwise(ticks)), default=largest or 1.0)
     decimals = max(0, -math.floor(math.log10(gap) + 1e-9))
     decimals += round(gap * 10**decimals) != round(gap * 10**decimals, 6)
     return [f"{tick:z,.{decimals}f}" for tick in ticks]
+
+
+def _short(value: float) -> str:
+    """Return a number with a short exponent, such as 1e9."""
+    return re.sub(r"e([+-])0*", lambda found: "e" + found[1].strip("+"), f"{value:g}")
 
 
 def number_text(value: float) -> str:
