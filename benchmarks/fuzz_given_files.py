@@ -1,6 +1,5 @@
 """Small graphs, datasets and images in every format that is read, and the functions that read them."""
 
-import gzip
 import hashlib
 import pickle
 import shutil
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from beltrami.data.archives import npz_digest, read_npz, read_ogb
+from beltrami.data.archives import npz_digest, read_npz
 from beltrami.data.file import data_folder
 from beltrami.data.graph_reader import read_graph
 from beltrami.data.labelled_graph import LabelledGraph
@@ -142,24 +141,6 @@ def _read_planetoid(folder: Path, _: Path) -> object:
     return read_planetoid(folder, name="cora", digests=digests)
 
 
-def _write_ogb(folder: Path) -> None:
-    tables = {
-        "raw/edge": [f"{k},{(k + 1) % NODES}" for k in range(NODES)],
-        "raw/node-feat": [f"0.5,{k}" for k in range(NODES)],
-        "raw/node-label": [str(k % 3) for k in range(NODES)],
-        "raw/num-node-list": [str(NODES)],
-        "raw/num-edge-list": [str(NODES)],
-        **{
-            f"split/time/{name}": [str(k) for k in range(c, NODES, 3)]
-            for c, name in enumerate(("train", "valid", "test"))
-        },
-    }
-    for name, lines in tables.items():
-        path = folder / f"{name}.csv.gz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
-
-
 def _write_images(folder: Path, *, suffix: str) -> None:
     colours = torch.linspace(0, 1, 3 * 12 * 9).reshape(3, 12, 9)
     opacity = np.arange(108, dtype=np.uint8).reshape(12, 9)
@@ -205,7 +186,6 @@ GIVEN_FILES: Mapping[str, Reader] = {
     ),
     "graphml": Reader(_write_graphml, _read_graph, {"": "text"}),
     "planetoid": Reader(_write_planetoid, _read_planetoid, {"index": "text", "": "binary"}),
-    "ogb": Reader(_write_ogb, lambda folder, _: read_ogb(folder, name="a", sizes=(NODES, NODES, 2, 3)), {"": "gzip"}),
     "png": Reader(partial(_write_images, suffix=".png"), _read_images, {"": "png"}),
     "jpeg": Reader(partial(_write_images, suffix=".jpg"), _read_images, {"": "binary"}),
     "tiff": Reader(partial(_write_images, suffix=".tif"), _read_images, {"": "binary"}),

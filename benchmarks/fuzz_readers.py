@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from fuzz_given_files import GIVEN_FILES, NODES, Reader, table, write_text
+from fuzz_published_files import PUBLISHED_FILES
 
 from beltrami.auto.fit_graph import fit_graph
 from beltrami.config import check_settings, load_recipe, override, read_config
@@ -166,6 +167,7 @@ def _read_records(folder: Path, _: Path) -> object:
 
 READERS: Mapping[str, Reader] = {
     **GIVEN_FILES,
+    **PUBLISHED_FILES,
     "weights": Reader(
         _write_weights,
         lambda folder, _: load_weights(_model(), folder / "model.safetensors"),

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from beltrami.data import CATALOGUE, Availability, available, load, read_digits
-from beltrami.data.catalogue import SOURCES, DatasetSource
+from beltrami.data.catalogue import SOURCES
+from beltrami.data.dataset_source import DatasetSource
 from beltrami.data.file import RemoteFile, cache_folder, data_folder
 from beltrami.errors import DataError, UnknownName
 
@@ -95,4 +96,4 @@ def test_every_dataset_has_facts_and_a_source() -> None:
     assert set(CATALOGUE) == set(SOURCES)
     assert available("digits") is Availability.EMBEDDED
     paths = [path for source in SOURCES.values() for remote in source.remotes for path in remote.paths]
-    assert len(paths) == len(set(paths)) == 3 * 7 + 3 + 8
+    assert len(paths) == len(set(paths)) == 3 * 7 + 3 + 8 + 8 + 5 + 5 + 6 * 12

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from beltrami.data import CATALOGUE, Dataset, make_split
+from beltrami.data.catalogue import PEI_FOLDERS, PLATONOV
 from beltrami.data.file import data_folder, tensor_digest
 
 pytestmark = pytest.mark.data
@@ -24,6 +25,7 @@ REAL = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
 Real = Callable[[str], Dataset]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_largest_component_has_the_size_in_the_paper(real: Real, name: str) -> None:
     data, facts = real(name).largest_component(), CATALOGUE[name]
@@ -72,3 +74,45 @@ def read_with_pyg(root: Path, title: str) -> Any:
         from torch_geometric.datasets import Amazon, Planetoid
 
         return Amazon(str(root), title)[0] if title == "Photo" else Planetoid(str(root), title)[0]
+
+
+@pytest.mark.parametrize("name", [*PLATONOV, *PEI_FOLDERS])
+def test_heterophilous_graph_has_its_size_and_ten_splits_of_all_nodes(real: Real, name: str) -> None:
+    data, facts = real(name), CATALOGUE[name]
+    found = (data.num_nodes, data.num_edges, data.num_features, data.num_classes, data.metric)
+    assert found == (facts.nodes, facts.edges, facts.features, facts.classes, facts.metric)
+    splits = [make_split(data, protocol="published", seed=k) for k in range(10)]
+    assert len({split.hash for split in splits}) == 10
+    assert all(bool((split.train | split.val | split.test).all()) for split in splits)
+
+
+@pytest.mark.parametrize("name", ["minesweeper", "tolokers", "texas", "actor"])
+def test_pyg_reads_the_same_heterophilous_graph(real: Real, tmp_path: Path, name: str) -> None:
+    ours, folder = real(name), data_folder()
+    assert folder is not None
+    shutil.copytree(folder / name / "raw", tmp_path / name / "raw", copy_function=shutil.copyfile)
+    pyg = read_heterophilous_with_pyg(tmp_path, name)
+    assert torch.equal(ours.x, pyg.x)
+    assert torch.equal(ours.y, pyg.y)
+    for k, split in enumerate(ours.splits):
+        for ours_mask, mask in zip(split.masks.values(), (pyg.train_mask, pyg.val_mask, pyg.test_mask), strict=True):
+            assert torch.equal(ours_mask, mask[:, k])
+
+
+def read_heterophilous_with_pyg(root: Path, name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch_geometric.datasets import Actor, HeterophilousGraphDataset, WebKB
+
+        if name == "actor":
+            return Actor(str(root / name))[0]
+        return WebKB(str(root), name)[0] if name == "texas" else HeterophilousGraphDataset(str(root), name)[0]
+
+
+@pytest.mark.parametrize("name", ["ogbn-arxiv", "ogbn-products"])
+def test_ogb_graph_has_its_size_and_a_split_of_all_nodes(real: Real, name: str) -> None:
+    data, facts = real(name), CATALOGUE[name]
+    assert (data.num_nodes, data.num_features, data.num_classes) == (facts.nodes, facts.features, facts.classes)
+    assert data.num_edges <= facts.edges
+    split = make_split(data, protocol="ogb", seed=0)
+    assert bool((split.train | split.val | split.test).all())

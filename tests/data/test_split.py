@@ -128,7 +128,7 @@ def test_class_too_small_for_a_development_set_is_refused(ring: Ring) -> None:
 def test_unknown_protocol_is_refused_with_a_suggestion(ring: Ring) -> None:
     with pytest.raises(UnknownName, match="did you mean 'shchur'"):
         make_split(ring(8), protocol="schur", seed=0)
-    assert set(PROTOCOLS) == {"planetoid", "ogb", "published", "digl", "shchur"}
+    assert set(PROTOCOLS) == {"planetoid", "ogb", "pei", "platonov", "published", "digl", "shchur"}
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])

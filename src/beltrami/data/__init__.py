@@ -1,7 +1,8 @@
 """Datasets: the paper's graphs, read from files or downloaded once, and the splits used in the literature."""
 
-from beltrami.data.catalogue import CATALOGUE, Availability, Facts, available, load
+from beltrami.data.catalogue import CATALOGUE, Facts, available, load
 from beltrami.data.dataset import Dataset, Split, undirected
+from beltrami.data.dataset_source import Availability
 from beltrami.data.protocol import PROTOCOLS, make_split
 from beltrami.data.synthetic import read_digits
 from beltrami.position import Progress

@@ -1,8 +1,6 @@
-"""Read the Amazon and Coauthor graphs from npz archives (Shchur et al. 2018), and ogbn-arxiv from OGB's tables."""
+"""Read the Amazon and Coauthor graphs from npz archives (Shchur et al. 2018)."""
 
-import gzip
 import hashlib
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,18 +10,13 @@ import torch
 from numpy.typing import NDArray
 
 from beltrami import file_limits as limits
-from beltrami.data.dataset import Dataset, Split, mask, undirected
+from beltrami.data.dataset import Dataset, undirected
 from beltrami.data.file import corrupt_file
 from beltrami.data.npz_reader import UNREADABLE, Arrays, read_npz_arrays
 from beltrami.errors import DataError
 
 SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
 ARRAYS = (*(f"adj_{part}" for part in SPARSE), *(f"attr_{part}" for part in SPARSE), "labels")
-
-OGB_PARTS = (
-    *(f"raw/{part}.csv.gz" for part in ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")),
-    *(f"split/time/{part}.csv.gz" for part in ("train", "valid", "test")),
-)
 CONTENT_DIGESTS = {
     "coauthor-cs": "152ee784c9b7cc675d2212ecf03921466e903a7340833bda067a1c7f2d69deb4",
     "computers": "c54408c3bb2068c118c0b9b5be4563ab43929409e9e1916b108d76c1bb44abc9",
@@ -45,28 +38,6 @@ def read_npz(path: Path, *, name: str, digest: str) -> Dataset:
         return _assemble(name, arrays)
     except (ValueError, TypeError, DataError) as error:
         raise corrupt_file(path, str(error).rstrip(".")) from error
-
-
-def read_ogb(folder: Path, *, name: str, sizes: tuple[int, int, int, int]) -> Dataset:
-    """Read a node classification graph of OGB: features as given, citations in both directions, the split by year.
-
-    ``sizes`` are the published numbers of nodes, edges, features and classes; no digest was published.
-    """
-    table = {part: _table(folder / part, dtype=np.float32 if "feat" in part else np.int64) for part in OGB_PARTS}
-    edges, x, y, nodes, citations, *sets = table.values()
-    found = (x.shape[0], edges.shape[0], x.shape[1], int(y.max()) + 1)
-    if found != sizes or (nodes[0, 0], citations[0, 0]) != sizes[:2]:
-        raise corrupt_file(folder, f"nodes, edges, features, classes are {found} where {sizes} were published")
-    try:
-        n = x.shape[0]
-        edge_index = undirected(torch.from_numpy(edges.T), num_nodes=n)
-        train, val, test = (mask(torch.from_numpy(chosen[:, 0]), num_nodes=n) for chosen in sets)
-        if sum(chosen.shape[0] for chosen in sets) != n or not bool((train | val | test).all()):
-            raise ValueError(f"the split by year leaves out or names twice some of the {n} nodes")
-        split = Split(train, val, test, protocol="ogb", seed=0)
-        return Dataset(name, torch.from_numpy(x), edge_index, torch.from_numpy(y[:, 0]), split)
-    except ValueError as error:
-        raise corrupt_file(folder, str(error)) from error
 
 
 def npz_digest(path: Path) -> str:
@@ -110,16 +81,3 @@ def _assemble(name: str, arrays: Arrays) -> Dataset:
     edges = adjacency.tocoo()
     edge_index = torch.from_numpy(np.stack((edges.row, edges.col)).astype(np.int64))
     return Dataset(name, x, undirected(edge_index, num_nodes=x.shape[0]), torch.from_numpy(arrays["labels"]))
-
-
-def _table(path: Path, *, dtype: type[np.generic]) -> NDArray[Any]:
-    try:
-        with (
-            gzip.open(path, "rt", encoding="ascii") as file,
-            warnings.catch_warnings(action="error", category=UserWarning),
-        ):
-            lines = limits.limited_lines(file, what="it", most=limits.TEXT_BYTES)
-            table: NDArray[Any] = np.loadtxt(lines, dtype=dtype, delimiter=",", ndmin=2)
-    except (*UNREADABLE, UserWarning) as error:
-        raise corrupt_file(path, str(error).rstrip(".")) from error
-    return table

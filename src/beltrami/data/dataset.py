@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor
 
 from beltrami.arguments import Seed, checked
 from beltrami.errors import as_classes, check_graph, check_matrix
+
+Metric = Literal["accuracy", "roc-auc"]
 
 
 @checked
@@ -58,6 +61,11 @@ class Split:
             digest.update(np.packbits(chosen.cpu().numpy()).tobytes())
         return digest.hexdigest()[:16]
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The protocol, the seed and the hash, as results record them."""
+        return {"protocol": self.protocol, "seed": self.seed, "hash": self.hash}
+
     def restrict(self, nodes: Tensor) -> "Split":
         """Return the split of the subgraph on ``nodes`` (k,), in their order."""
         return self._with({name: chosen[nodes] for name, chosen in self.masks.items()})
@@ -84,7 +92,9 @@ class Dataset:
     """An undirected graph with a feature vector and a class at every node.
 
     ``x`` are features (n, d), dense float32; ``edge_index`` has both directions of every edge once, in lexicographic
-    order, no self-loops (see ``undirected``); ``y`` are classes (n,), from 0; ``published`` is the published split.
+    order, no self-loops (see ``undirected``); ``y`` are classes (n,), from 0, or -1 for an unknown class at a node that
+    is in no set of ``published``, the published split. ``splits`` are several published splits, chosen by number.
+    ``metric`` is the metric of published results.
     """
 
     name: str
@@ -92,6 +102,8 @@ class Dataset:
     edge_index: Tensor
     y: Tensor
     published: Split | None = None
+    splits: tuple[Split, ...] = ()
+    metric: Metric = "accuracy"
 
     def __post_init__(self) -> None:
         if self.x.dtype in (torch.float64, torch.float16, torch.bfloat16):
@@ -107,14 +119,22 @@ class Dataset:
             raise ValueError(f"`edge_index` must list {what}: pass it through `undirected(edge_index, num_nodes=...)`.")
         if len(self.y) != self.num_nodes:
             raise ValueError(f"`y` must hold one class for each of {self.num_nodes} nodes; got {len(self.y)}.")
-        if int(self.y.min()) < 0:
-            raise ValueError(f"`y` holds class {int(self.y.min())}; classes start at 0.")
-        if self.published is not None and self.published.num_nodes != self.num_nodes:
-            raise ValueError(f"`published` splits {self.published.num_nodes} nodes; the graph has {self.num_nodes}.")
+        for split in self.all_splits:
+            if split.num_nodes != self.num_nodes:
+                raise ValueError(f"`published` splits {split.num_nodes} nodes; the graph has {self.num_nodes}.")
+        named = None if self.published is None else torch.stack(list(self.published.masks.values())).any(0)
+        odd = self.y < 0 if named is None else (self.y < -1) | (self.y < 0) & named
+        if bool(odd.any()):
+            raise ValueError(f"`y` holds class {int(self.y[odd].min())}; classes start at 0.")
 
     @property
     def num_nodes(self) -> int:
         return self.x.shape[0]
+
+    @property
+    def all_splits(self) -> tuple[Split, ...]:
+        """The published splits, one or several."""
+        return self.splits if self.published is None else (self.published, *self.splits)
 
     @property
     def num_edges(self) -> int:
@@ -147,11 +167,15 @@ class Dataset:
         renumbered = torch.cumsum(kept, 0) - 1
         edge_index = renumbered[self.edge_index[:, kept[self.edge_index[0]]]]
         published = None if self.published is None else self.published.restrict(nodes)
-        return replace(self, x=self.x[nodes], edge_index=edge_index, y=self.y[nodes], published=published)
+        splits = tuple(split.restrict(nodes) for split in self.splits)
+        x, y = self.x[nodes], self.y[nodes]
+        return replace(self, x=x, edge_index=edge_index, y=y, published=published, splits=splits)
 
     def to(self, device: torch.device | str) -> "Dataset":
         x, edge_index, y = self.x.to(device), self.edge_index.to(device), self.y.to(device)
-        return Dataset(self.name, x, edge_index, y, None if self.published is None else self.published.to(device))
+        published = None if self.published is None else self.published.to(device)
+        splits = tuple(split.to(device) for split in self.splits)
+        return Dataset(self.name, x, edge_index, y, published, splits, self.metric)
 
 
 @checked
@@ -163,3 +187,9 @@ def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     keys = torch.cat((j * num_nodes + i, i * num_nodes + j)).sort().values
     keys = keys[torch.diff(keys, prepend=keys.new_full((1,), -1)) > 0]
     return torch.stack((keys // num_nodes, keys % num_nodes))
+
+
+def even_rows(x: Tensor) -> Tensor:
+    """Return rows scaled to the same sum of absolute values, their mean, so that long texts count as short ones."""
+    sums = x.abs().sum(1, keepdim=True)
+    return torch.where(sums > 0, x * (sums.mean() / sums), x)

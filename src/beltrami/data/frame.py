@@ -71,6 +71,23 @@ def read_parquet(
     return table_from_frame(frame, source=path.name, words=words, ids=ids)
 
 
+def parquet_chunks(
+    path: Path, *, words: Collection[str] = (), ids: Collection[str] = (), only: Collection[str] | None = None
+) -> Iterator[DataTable]:
+    """Yield the rows of a Parquet file in chunks; the arguments are those of ``table_from_frame``."""
+    with _parquet_file(path) as file:
+        import pyarrow
+
+        kept = [name for k, name in enumerate(file.schema_arrow.names) if only is None or column_name(name, k) in only]
+        rows = 0
+        for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=kept, use_threads=False):
+            batch.validate(full=True)
+            frame = pyarrow.Table.from_batches([batch])
+            table = table_from_frame(frame, source=path.name, words=words, ids=ids)
+            yield DataTable(table.columns, table.source, table.lines + rows, table.unit)
+            rows += len(table)
+
+
 def column_of(values: Sequence[Any]) -> Column:
     """Return Python values as a column: numbers if all present ones are numbers, else words; None and NaN are missing.
 

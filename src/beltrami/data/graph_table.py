@@ -38,8 +38,9 @@ class DropLog:
 
     def drop(self, table: DataTable, rows: NDArray[Any], rule: str, reason: Callable[[int], str]) -> None:
         """Record that ``rule`` dropped ``rows`` of ``table``; ``reason`` words one row."""
+        listed = max(0, DROPS_LISTED - self.counts[rule])
         self.count(rule, len(rows))
-        for row in map(int, rows[:DROPS_LISTED]):
+        for row in map(int, rows[:listed]):
             self.drops.append(Dropped(table.source, int(table.lines[row]), reason(row)))
 
     def count(self, rule: str, times: int) -> None:
@@ -116,17 +117,10 @@ def clean_edges(
     Args:
         ends: node numbers of the two ends of each row of ``rows``, (2, rows).
     """
-    values = None
-    if weight is not None:
-        values = checked_weights(weight, rows)
-        log.drop(rows, np.flatnonzero(np.isnan(values)), "edges without a weight dropped", lambda _: "no weight")
-        log.count("edges of weight zero removed", int((values == 0).sum()))
-        ends, values = ends[:, values > 0], values[values > 0]
-    loops = ends[0] == ends[1]
-    log.count("self-loops removed", int(loops.sum()))
-    low, high = ends.min(0)[~loops], ends.max(0)[~loops]
+    ends, values = proper_edges(ends, weight, rows=rows, log=log)
+    low, high = ends.min(0), ends.max(0)
     pairs, pair = np.unique(low * num_nodes + high, return_inverse=True)
-    directed = len(np.unique(ends[0, ~loops] * num_nodes + ends[1, ~loops]))
+    directed = len(np.unique(ends[0] * num_nodes + ends[1]))
     log.count("repeated edges merged", len(low) - directed)
     log.count("edges given in both directions, counted once", directed - len(pairs))
     log.count("edges given in one direction, used in both", 2 * len(pairs) - directed)
@@ -134,9 +128,30 @@ def clean_edges(
     if values is None:
         return edge_index, None
     largest = np.zeros(len(pairs))
-    np.maximum.at(largest, pair, values[~loops])
+    np.maximum.at(largest, pair, values)
     keys = edge_index.amin(0) * num_nodes + edge_index.amax(0)
     return edge_index, torch.from_numpy(largest[np.searchsorted(pairs, keys.numpy())].astype(np.float32))
+
+
+def proper_edges(
+    ends: NDArray[np.int64], weight: Column | None, *, rows: DataTable, log: DropLog
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """Return the ends (2, rows) and weights of the rows that are no self-loops and have a positive weight."""
+    values = None
+    if weight is not None:
+        values = checked_weights(weight, rows)
+        log.drop(rows, np.flatnonzero(np.isnan(values)), "edges without a weight dropped", lambda _: "no weight")
+        log.count("edges of weight zero removed", int((values == 0).sum()))
+        ends, values = ends[:, values > 0], values[values > 0]
+    proper = no_loops(ends, log)
+    return ends[:, proper], None if values is None else values[proper]
+
+
+def no_loops(ends: NDArray[np.int64], log: DropLog) -> NDArray[np.bool_]:
+    """Return which of the edges with these ends (2, rows) are no self-loops, (rows,); the others are counted."""
+    proper: NDArray[np.bool_] = ends[0] != ends[1]
+    log.count("self-loops removed", int((~proper).sum()))
+    return proper
 
 
 def checked_weights(weight: Column, rows: DataTable) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ class NodeRows:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class ColumnPlan:
     """The columns to read: the id (``sure`` if it is named or has a usual name), labels, split and features."""
 
     id: str | None
@@ -53,7 +53,7 @@ def read_nodes(nodes: Any, used: Sequence[str] | None, roles: Roles, log: DropLo
     distinct and the edges use them (``used``) or, without edges, are words; else they are the row numbers from 0.
     Rows with an empty id are dropped; a repeated id is refused.
     """
-    plan = _plan(source_header(nodes, "nodes"), roles)
+    plan = plan_columns(source_header(nodes, "nodes"), roles)
     place = source_name(nodes, "nodes")
     table = load_table(nodes, place, ids=[plan.id] if plan.id else [], words=plan.words, only=plan.only)
     ids = table.columns.get(plan.id) if plan.id else None
@@ -81,7 +81,8 @@ def read_nodes(nodes: Any, used: Sequence[str] | None, roles: Roles, log: DropLo
     )
 
 
-def _plan(names: list[str], roles: Roles) -> _Plan:
+def plan_columns(names: list[str], roles: Roles) -> ColumnPlan:
+    """Return the roles of the columns of a table of nodes."""
     label = named(roles.label, names) if roles.label is not None else ()
     split = named((roles.split,), names)[0] if roles.split else None
     features = None if roles.features is None else named(roles.features, names)
@@ -99,7 +100,7 @@ def _plan(names: list[str], roles: Roles) -> _Plan:
             "has one role."
         )
     first = UNNAMED if UNNAMED in free else names[0] if names[0] in free else None
-    return _Plan(chosen or first, chosen is not None, label, split, features)
+    return ColumnPlan(chosen or first, chosen is not None, label, split, features)
 
 
 def _identifies(ids: Column, used: Sequence[str] | None, *, index: bool) -> bool:

@@ -27,13 +27,14 @@ def make_split(dataset: Dataset, *, protocol: str, seed: Seed) -> Split:
     """Split the nodes of ``dataset`` by a named protocol; the same arguments give the same split on every machine.
 
     Random protocols draw permutations of the nodes from ``numpy.random.RandomState(seed)``, whose stream is the same in
-    all versions of numpy. Published splits do not depend on the seed. To train on the ``largest_component()`` of a
-    dataset, split that.
+    all versions of numpy. A published split does not depend on the seed; where several were published, the seed is the
+    number of one. To train on the ``largest_component()`` of a dataset, split that.
 
-    The protocols are ``planetoid`` (the published 20 per class, 500, 1000), ``ogb`` (the published split by year),
-    ``published`` (the dataset's published split), ``digl`` (a development set of 1500 nodes, 5000 on Coauthor CS, of
-    which 20 per class train and the rest validate; all other nodes test; the paper's random splits) and ``shchur`` (20
-    per class train, 30 per class validate, the rest test).
+    The protocols are ``planetoid`` (the published 20 per class, 500, 1000), ``ogb`` (OGB's split, by year or by sales),
+    ``pei`` (ten published splits, 48, 32 and 20 per cent of the nodes), ``platonov`` (ten published splits, 50, 25 and
+    25 per cent), ``published`` (the published split or splits of the dataset, of any protocol), ``digl`` (a development
+    set of 1500 nodes, 5000 on Coauthor CS, of which 20 per class train and the rest validate; all other nodes test; the
+    paper's random splits) and ``shchur`` (20 per class train, 30 per class validate, the rest test).
     """
     if protocol not in PROTOCOLS:
         raise UnknownName("protocol", protocol, PROTOCOLS)
@@ -41,13 +42,18 @@ def make_split(dataset: Dataset, *, protocol: str, seed: Seed) -> Split:
 
 
 def published(dataset: Dataset, seed: int, *, protocol: str | None = None) -> Split:
-    """Return the published split; refuse one of another protocol than ``protocol``, if given."""
-    split = dataset.published
-    if split is None:
+    """Return the published split, of several the one with the number ``seed``; refuse one of another protocol than
+    ``protocol``, if given."""
+    splits = dataset.all_splits
+    if not splits:
         raise ValueError(f"the dataset {dataset.name!r} has no published split: use the protocol 'digl' or 'shchur'.")
+    split = splits[min(seed, len(splits) - 1)]
     if protocol is not None and split.protocol != protocol:
         found = f"the published split of {dataset.name!r} is {split.protocol!r}, not {protocol!r}"
         raise ValueError(f"{found}: use the protocol {split.protocol!r}, 'digl' or 'shchur'.")
+    if seed >= len(splits) > 1:
+        found = f"{len(splits)} splits of {dataset.name!r} were published, and the seed of the split is {seed}"
+        raise ValueError(f"{found}: choose one from 0 to {len(splits) - 1}.")
     return replace(split, seed=seed)
 
 
@@ -89,6 +95,8 @@ def shchur(dataset: Dataset, seed: int) -> Split:
 PROTOCOLS: Mapping[str, Protocol] = {
     "planetoid": partial(published, protocol="planetoid"),
     "ogb": partial(published, protocol="ogb"),
+    "pei": partial(published, protocol="pei"),
+    "platonov": partial(published, protocol="platonov"),
     "published": published,
     "digl": digl,
     "shchur": shchur,
@@ -109,6 +117,9 @@ def _rank_in_class(order: Nodes, y: Nodes) -> Nodes:
 
 
 def _check_classes(y: Nodes, like: Nodes, *, needed: int, protocol: str, among: str) -> None:
+    if y.min() < 0:
+        why = f"needs a class at every node, and {int((y < 0).sum())} have none in {among}"
+        raise ValueError(f"the protocol {protocol!r} {why}: use the protocol 'published'.")
     counts = np.bincount(y, minlength=int(like.max()) + 1)
     short = int(counts.argmin())
     if counts[short] < needed:

@@ -1,6 +1,8 @@
 """Read tables from text files (CSV, TSV, edge lists) in chunks of rows, and from Parquet files."""
 
 import csv
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beltrami import file_limits as limits
-from beltrami.data.frame import read_parquet, read_parquet_header
+from beltrami.data.frame import parquet_chunks, read_parquet, read_parquet_header
 from beltrami.data.table import Column, DataTable, Numbers, WordCodes, Words, column_name, floats
 from beltrami.errors import DataError
 
@@ -22,6 +24,9 @@ SPACED = (".txt", ".edgelist", ".edges")
 """Extensions of text tables that may be separated by spaces and start with comments (# or %)."""
 
 TEXT = (".csv", ".tsv", ".tab", *SPACED)
+PACKED = ".gz"
+"""The further extension of a text table that is compressed by gzip."""
+
 PARQUET = (".parquet", ".pq")
 CHUNK_FIELDS = 2**16
 
@@ -29,7 +34,7 @@ CHUNK_FIELDS = 2**16
 def read_header(path: Path) -> list[str]:
     """Return the names of the columns of a table file; a column without a name is called ``column k``, from 1."""
     _check_extension(path)
-    if path.suffix.lower() in PARQUET:
+    if extension(path) in PARQUET:
         return read_parquet_header(path)
     with _open(path) as (reader, _):
         return _header(path, reader)
@@ -55,7 +60,7 @@ def read_table(
         names: the names of the columns of a text file that has no header line.
     """
     _check_extension(path)
-    if path.suffix.lower() in PARQUET:
+    if extension(path) in PARQUET:
         return read_parquet(path, words=words, ids=ids, only=only)
     header = list(names) if names is not None else read_header(path)
     kept = [name for name in header if only is None or name in only]
@@ -67,6 +72,49 @@ def read_table(
         _fill(path, header, late, has_header=names is None)
     columns = {name: late.get(name, builder).column() for name, builder in builders.items()}
     return DataTable(columns, path.name, lines, "line")
+
+
+def table_chunks(
+    path: Path,
+    *,
+    words: Collection[str] = (),
+    ids: Collection[str] = (),
+    only: Collection[str] | None = None,
+    names: Sequence[str] | None = None,
+) -> Iterator[DataTable]:
+    """Yield the rows of a table in chunks, in the memory of one of them; the arguments are those of ``read_table``.
+
+    The codes of words count for their chunk. A column without words in a chunk is numeric there.
+    """
+    _check_extension(path)
+    if extension(path) in PARQUET:
+        yield from parquet_chunks(path, words=words, ids=ids, only=only)
+        return
+    header = list(names) if names is not None else read_header(path)
+    with _open(path) as (reader, skipped):
+        if names is None:
+            next(reader)
+        for starts, rows in _chunks(path, reader, len(header), skipped):
+            shared, columns = WordCodes({""}), dict[str, Column]()
+            for name, fields in zip(header, zip(*rows, strict=True), strict=True):
+                if only is None or name in only:
+                    builder = _Builder(shared if name in ids else WordCodes() if name in words else None)
+                    builder.add(fields)
+                    columns[name] = builder.column()
+            yield DataTable(columns, path.name, np.array(starts, dtype=np.int64), "line")
+
+
+def first_row(path: Path) -> list[str]:
+    """Return the fields of the first line of a text table."""
+    _check_extension(path)
+    with _open(path) as (reader, _):
+        return next(reader, [])
+
+
+def extension(path: Path) -> str:
+    """Return the extension of a table in lower case, without that of gzip."""
+    packed = path.suffix.lower() == PACKED
+    return Path(path.stem if packed else path.name).suffix.lower()
 
 
 class _Builder:
@@ -152,12 +200,13 @@ def _open(path: Path) -> Iterator[tuple["Reader", int]]:
     """Open a text table; yield its rows, header first, and the number of comment lines before it."""
     reader: Reader | None = None
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            skipped = _skip_comments(file) if path.suffix.lower() in SPACED else 0
+        packed = path.suffix.lower() == PACKED
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8-sig", newline="") as file:
+            skipped = _skip_comments(file) if extension(path) in SPACED else 0
             start = file.tell()
             delimiter = _delimiter(path, next(limits.limited_lines(file, what=str(path)), ""))
             file.seek(start)
-            lines = limits.limited_lines(file, what=str(path))
+            lines = limits.limited_lines(file, what=str(path), most=limits.TEXT_BYTES if packed else None)
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
             yield reader, skipped
     except UnicodeDecodeError as error:
@@ -165,6 +214,8 @@ def _open(path: Path) -> Iterator[tuple["Reader", int]]:
     except csv.Error as error:
         line = 1 if reader is None else skipped + reader.line_num
         raise DataError(f"{path}, line {line}, cannot be read ({error}): check the quotes before it.") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise DataError(f"{path} is no gzip file, or it is damaged ({error}): write it again.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}): check the name and the permissions.") from None
 
@@ -180,17 +231,17 @@ def _skip_comments(file: IO[str]) -> int:
 
 def _delimiter(path: Path, header: str) -> str:
     """Return the separator: a tab in .tsv files, else the most frequent of comma, semicolon and tab in the header."""
-    if path.suffix.lower() in (".tsv", ".tab"):
+    if extension(path) in (".tsv", ".tab"):
         return "\t"
     unquoted = "".join(header.split('"')[::2])
     best = max(",;\t", key=unquoted.count)
-    return " " if unquoted.count(best) == 0 and path.suffix.lower() in SPACED else best
+    return " " if unquoted.count(best) == 0 and extension(path) in SPACED else best
 
 
 def _check_extension(path: Path) -> None:
     if not path.is_file():
         raise DataError(f"there is no file {path}: check the name.")
-    if path.suffix.lower() not in (*TEXT, *PARQUET):
+    if extension(path) not in (*TEXT, *PARQUET):
         raise DataError(
             f"{path} has the extension {path.suffix!r}, which is no table: use {', '.join((*TEXT, *PARQUET))}."
         )

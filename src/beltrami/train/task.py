@@ -9,10 +9,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from beltrami.arguments import Count, checked
-from beltrami.data import Split
+from beltrami.data.dataset import Dataset, Metric, Split
 from beltrami.errors import as_classes
+from beltrami.train.ranking import roc_auc
 
 Reduction = Literal["none", "mean"]
+INCOMPLETE = ("pei", "platonov")  # protocols whose training sets may lack a class: some of Texas and Cornell do
 
 
 @checked
@@ -71,11 +73,19 @@ class Task(ABC):
 class Classification(Task):
     """One class of ``num_outputs`` per node: cross-entropy, scored by accuracy; ``y`` (n,) integers from 0.
 
-    With ``class_weights`` a node counts by the weight of its class, in the loss and in the accuracy.
+    With ``class_weights`` a node counts by the weight of its class, in the loss and in the accuracy. ``scored_by``
+    roc-auc, for two classes, is :func:`~beltrami.train.ranking.roc_auc`. ``complete``: refuse training sets that lack a
+    class.
     """
 
     exclusive: ClassVar[bool] = True
     class_weights: tuple[float, ...] | None = None
+    scored_by: Metric = "accuracy"
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        if self.scored_by == "roc-auc" and self.num_outputs != 2:
+            raise ValueError(f"`scored_by` roc-auc is for two classes; got {self.num_outputs}: use accuracy.")
 
     @staticmethod
     @checked
@@ -87,6 +97,11 @@ class Classification(Task):
         counts = torch.bincount(y, minlength=num_outputs).clamp(min=1)
         return Classification(num_outputs, tuple((len(y) / (num_outputs * counts)).tolist()))
 
+    @staticmethod
+    def of_dataset(dataset: Dataset, split: Split) -> "Classification":
+        """Return the task of a dataset, scored as its published results are."""
+        return Classification(dataset.num_classes, scored_by=dataset.metric, complete=split.protocol not in INCOMPLETE)
+
     def convert(self, y: Tensor) -> Tensor:
         return as_classes(y)
 
@@ -95,6 +110,8 @@ class Classification(Task):
         return F.cross_entropy(outputs.movedim(-1, 1), y.expand(outputs.shape[:-1]), weight, reduction=reduction)
 
     def metric(self, outputs: Tensor, y: Tensor, *, counted: Tensor | None = None) -> Tensor:
+        if self.scored_by == "roc-auc":
+            return roc_auc(outputs[..., 1] - outputs[..., 0], y, counted=counted)
         right = self.prediction(outputs) == y
         if self.class_weights is not None:
             weight = outputs.new_tensor(self.class_weights)[y]
@@ -120,7 +137,7 @@ class Classification(Task):
                 f"the model's {self.num_outputs} classes are counted from 0."
             )
         missing = (torch.bincount(y[split.train], minlength=self.num_outputs) == 0).nonzero()[:, 0].tolist()
-        if missing:
+        if missing and self.complete:
             raise ValueError(
                 f"class {missing[0]} has no training nodes ({len(missing)} of {self.num_outputs} classes have none): "
                 "give each class at least one, or leave it out."
