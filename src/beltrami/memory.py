@@ -1,6 +1,7 @@
 """Memory: how much is free, how much this process holds, and numbers of bytes in words."""
 
 import os
+import re
 from pathlib import Path
 
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
@@ -37,6 +38,15 @@ def in_bytes(count: float) -> str:
         count, power = count / 1024, power + 1
     digits = f"{count:.3g}" if count < 1000 else f"{count:.0f}" if count < 1e4 else f"{count:.0e}"
     return f"{digits} {PREFIXES[power]}"
+
+
+def parse_bytes(text: str, *, option: str = "--memory") -> int:
+    """Return the bytes of a size such as ``8GiB``, ``500MB`` or ``1.5 GiB``, which an option was given."""
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([KMGTPE]?)(i?)B?", text.strip(), re.IGNORECASE)
+    if found is None or not float(found[1]) > 0 or (found[3] and not found[2]):
+        raise ValueError(f"`{option}` takes a size such as 8GiB or 500MB; got {text!r}.")
+    power = "KMGTPE".index(found[2].upper()) + 1 if found[2] else 0
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
 
 
 def _available() -> int:

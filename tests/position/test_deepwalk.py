@@ -41,7 +41,7 @@ def loss_by_loops(u: Tensor, walk: list[int], noise: list[int], *, context: int,
 @pytest.mark.parametrize("negatives", [1, 3])
 def test_an_update_descends_the_objective(monkeypatch: pytest.MonkeyPatch, negatives: int) -> None:
     """The first step of Adagrad is the gradient with each row scaled to length rate * sqrt(d)."""
-    skipgram = SkipGram(torch.ones(7), 5, context=3, negatives=negatives, generator=generator())
+    skipgram = SkipGram(torch.ones(7), torch.empty(7, 5), context=3, negatives=negatives, generator=generator())
     walks = torch.tensor([[0, 1, 2, 1, 3], [4, 3, 3, 0, 1]])
     noise = torch.randint(6, (2, NOISE_NODES), generator=generator(1))
     monkeypatch.setattr(skipgram, "_draw", lambda shape, generator: noise)
@@ -59,7 +59,9 @@ def test_an_update_descends_the_objective(monkeypatch: pytest.MonkeyPatch, negat
 
 
 def test_noise_is_drawn_in_proportion() -> None:
-    skipgram = SkipGram(torch.tensor([0.0, 1.0, 3.0, 0.0]), 2, context=2, negatives=1, generator=generator())
+    skipgram = SkipGram(
+        torch.tensor([0.0, 1.0, 3.0, 0.0]), torch.empty(4, 2), context=2, negatives=1, generator=generator()
+    )
     counts = torch.bincount(skipgram._draw((100, 400), generator()).flatten(), minlength=4)
     assert counts[[0, 3]].tolist() == [0, 0]
     assert float(counts[2]) / 40_000 == pytest.approx(0.75, abs=0.01)
@@ -68,9 +70,9 @@ def test_noise_is_drawn_in_proportion() -> None:
 def test_noise_is_drawn_by_the_degree_to_the_power_of_three_quarters(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Tensor] = []
 
-    def recording(noise: Tensor, channels: int, **options: Any) -> SkipGram:
+    def recording(noise: Tensor, u: Tensor, **options: Any) -> SkipGram:
         drawn.append(noise)
-        return SkipGram(noise, channels, **options)
+        return SkipGram(noise, u, **options)
 
     monkeypatch.setattr(deepwalk, "SkipGram", recording)
     star = undirected([(0, leaf) for leaf in range(1, 17)], num_nodes=18)  # the hub has degree 16, node 17 none

@@ -49,10 +49,13 @@ class Normaliser(ABC):
         self.link = link
 
     def __call__(self, score: Tensor, edges: Edges) -> Tensor:
-        log_weight = self.link(score)
-        if edges.weight is not None:
-            log_weight = log_weight + edges.weight.to(score.dtype).log()[:, None]
+        log_weight = self.log_weight(score, edges)
         return torch.exp(log_weight - self.log_total(log_weight, edges))
+
+    def log_weight(self, score: Tensor, edges: Edges) -> Tensor:
+        """Logarithm of w, (m, h)."""
+        log_weight = self.link(score)
+        return log_weight if edges.weight is None else log_weight + edges.weight.to(score.dtype).log()[:, None]
 
     @abstractmethod
     def log_total(self, log_weight: Tensor, edges: Edges) -> Tensor:

@@ -1,15 +1,21 @@
 """A rectangular sparse matrix as a constant factor, for features and positions that are mostly zero."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import coo_array, csr_array
 from torch import Tensor
+from torch.compiler import is_compiling
+from torch.func import debug_unwrap
 
 from beltrami.arguments import checked
 from beltrami.graph.edges import Compressed
 from beltrami.graph.ops.products import aggregate
+
+SPARSE_BELOW = 0.1  # density of the features below which they are stored by their non-zeros
+WIDE = 512  # columns of features whose non-zeros are counted in a call of a model
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,23 @@ class SparseMatrix:
 
     def __repr__(self) -> str:
         return f"SparseMatrix({self.shape[0]} x {self.shape[1]}, {len(self.values)} non-zeros)"
+
+
+def sparse_where_it_pays(x: Tensor) -> Tensor | SparseMatrix:
+    """Return inputs with few non-zeros as a sparse matrix, others dense."""
+    entries = x.shape[0] * x.shape[1]
+    nonzero = int(torch.count_nonzero(x)) if x.layout == torch.strided else x._nnz()
+    if nonzero < SPARSE_BELOW * entries:
+        return SparseMatrix.of(x)
+    return x if x.layout == torch.strided else x.to_dense()
+
+
+def sparse_if_wide(x: Any) -> Any:
+    """Return dense features of many columns and few non-zeros as a sparse matrix, any other argument as it is. Features
+    that need a gradient, and those inside a ``torch.func`` transform or compiled code, stay dense."""
+    plain = isinstance(x, Tensor) and not is_compiling() and debug_unwrap(x) is x and x.layout == torch.strided
+    wide = plain and x.dim() == 2 and x.shape[1] >= WIDE
+    return sparse_where_it_pays(x) if wide and x.dtype.is_floating_point and not x.requires_grad else x
 
 
 def to_scipy(matrix: Tensor) -> csr_array:

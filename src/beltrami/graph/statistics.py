@@ -59,11 +59,13 @@ class Rewiring:
 
 
 def homophily(edges: Edges, y: Tensor) -> float:
-    """Share of the edges, without loops, whose ends have the same class ``y`` (n,); NaN without edges."""
+    """Share of the edges, without loops, whose ends have the same class ``y`` (n,); NaN without edges. Edges of nodes
+    with a negative, unknown class do not count."""
     if y.shape != (edges.num_nodes,):
         raise ValueError(f"`y` must hold a class for each of {edges.num_nodes} nodes; got shape {tuple(y.shape)}.")
     j, i = _without_loops(edges)
-    return _share(int((y[j] == y[i]).sum()), len(i))
+    known = (y[j] >= 0) & (y[i] >= 0)
+    return _share(int(((y[j] == y[i]) & known).sum()), int(known.sum()))
 
 
 def component_of(edges: Edges) -> Tensor:

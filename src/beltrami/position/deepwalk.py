@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -74,21 +75,37 @@ class DeepWalk(Encoding):
 
     def _learn(self, edges: Edges, length: int, generator: torch.Generator, *, task: str) -> Tensor:
         degree = _degree(edges)
-        if not edges.num_edges:
-            return degree.new_zeros(edges.num_nodes, self.channels)
-        walker, noise = Walker(edges), degree**NOISE_POWER
-        skipgram = SkipGram(noise, self.channels, context=self.context, negatives=self.negatives, generator=generator)
-        starts = edges.out_degree().nonzero()[:, 0].repeat(self.walks_per_node)
-        total, learned = self.epochs * len(starts), 0
+        u = degree.new_zeros(edges.num_nodes, self.channels)
+        if edges.num_edges:
+            starts = edges.out_degree().nonzero()[:, 0].repeat(self.walks_per_node)
+            walking = Walking(Walker(edges), [starts], length)
+            self.learn(u, degree, walking, generator, task=task)
+        return u
+
+    def learn(
+        self, u: Tensor, degree: Tensor, walking: "Walking", generator: torch.Generator, *, task: str = "DeepWalk"
+    ) -> None:
+        """Learn the positions ``u`` (n, channels), in place, of nodes with the degrees (n,), in and out together."""
+        skipgram = SkipGram(degree**NOISE_POWER, u, context=self.context, negatives=self.negatives, generator=generator)
+        total, learned = self.epochs * sum(map(len, walking.starts)), 0
         report = reporter(self.progress, task, total)
-        for _ in range(self.epochs):
+        for starts in walking.starts * self.epochs:
             order = torch.randperm(len(starts), generator=generator, device=generator.device)
-            for some in starts[order].split(WALKED_BATCHES * BATCH):
-                for walks in walker(some, length=length, generator=generator).split(BATCH):
+            for some in order.split(WALKED_BATCHES * BATCH):
+                for walks in walking.walker(starts[some], length=walking.length, generator=generator).split(BATCH):
                     skipgram.update(walks, rate=self.rate * (1 - learned / total), generator=generator)
                     learned += len(walks)
                 report(learned)
-        return torch.where(degree[:, None] > 0, skipgram.u, 0.0)
+        u[degree == 0] = 0
+
+
+class Walking(NamedTuple):
+    """Walks to learn from: in an epoch, one of ``length`` nodes from each of the ``starts``, list by list, in random
+    order within a list."""
+
+    walker: Walker
+    starts: list[Tensor]
+    length: int
 
 
 class SkipGram:
@@ -100,14 +117,13 @@ class SkipGram:
     over the nodes w_1, ..., w_l of each walk, by Adagrad with one scale per row; c is ``context`` and k ``negatives``.
     The pairs of a walk are one product of (l, d) with itself, and all places of a walk share its noise nodes, so that
     an update reads O(l d) numbers for its O(l c) pairs and writes only the rows that occur. ``noise`` (n,) is the
-    unnormalised probability of each node as noise; all generators are on its device.
+    unnormalised probability of each node as noise; all generators are on its device. The positions are learned in
+    place in ``u`` (n, d), whatever it holds.
     """
 
-    def __init__(
-        self, noise: Tensor, channels: int, *, context: int, negatives: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, noise: Tensor, u: Tensor, *, context: int, negatives: int, generator: torch.Generator) -> None:
         self.context, self.negatives = context, negatives
-        self.u = torch.randn(len(noise), channels, generator=generator, device=noise.device) / channels**0.5
+        self.u = u.normal_(generator=generator).div_(u.shape[1] ** 0.5)
         self._squares = torch.zeros(len(noise), 1, device=noise.device)
         self._cumulative = noise.double().cpu().cumsum(0).to(noise.device)  # the CPU has a fixed order of summation
 

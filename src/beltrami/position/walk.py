@@ -62,30 +62,43 @@ class Walker:
     """
 
     def __init__(self, edges: Edges) -> None:
-        self.edges = edges
-        self._first = edges.columns.ptr[:-1].long()
-        self._degree = edges.out_degree().long()
-        self._receiver = edges.columns.index.long()
-        self._cumulative = None if edges.weight is None else _cumulative(edges.weight[edges.columns.edge.long()])
+        cumulative = None if edges.weight is None else _cumulative(edges.weight[edges.columns.edge.long()])
+        self._set(edges.columns.ptr.long(), edges.columns.index, cumulative)
+
+    @staticmethod
+    def over(ptr: Tensor, receiver: Tensor, cumulative: Tensor | None) -> "Walker":
+        """Return walks along compressed edges, which may be memory maps.
+
+        The edges that leave node j are the entries ``ptr[j]`` to ``ptr[j + 1]`` of ``receiver``; ``cumulative``
+        (m + 1,) are the sums of the first weights.
+        """
+        walker = Walker.__new__(Walker)
+        walker._set(ptr, receiver, cumulative)
+        return walker
+
+    def _set(self, ptr: Tensor, receiver: Tensor, cumulative: Tensor | None) -> None:
+        self._ptr, self._receiver, self._cumulative = ptr, receiver, cumulative
 
     def __call__(self, starts: Tensor, *, length: int, generator: torch.Generator) -> Tensor:
         """Return a walk of ``length`` nodes from each of the ``starts``, which it includes; (w,) -> (w, length)."""
-        generator = generator_on(self.edges.device, generator, needed_by="Walker")
-        walk = [starts.to(self.edges.device)]
-        for _ in range(length - 1 if self.edges.num_edges else 0):
+        device, any_edges = self._receiver.device, len(self._receiver) > 0
+        generator = generator_on(device, generator, needed_by="Walker")
+        walk = [starts.to(device)]
+        for _ in range(length - 1 if any_edges else 0):
             walk.append(self._step(walk[-1], generator))
-        return torch.stack(walk, dim=1) if self.edges.num_edges else walk[0][:, None].repeat(1, length)
+        return torch.stack(walk, dim=1) if any_edges else walk[0][:, None].repeat(1, length)
 
     def _step(self, node: Tensor, generator: torch.Generator) -> Tensor:
         uniform = torch.rand(len(node), generator=generator, device=generator.device, dtype=torch.float64)
-        first, degree = self._first[node], self._degree[node]
+        first = self._ptr[node]
+        degree = self._ptr[node + 1] - first
         if self._cumulative is None:
             edge = first + (uniform * degree).long()
         else:
             low, high = self._cumulative[first], self._cumulative[first + degree]
             edge = torch.searchsorted(self._cumulative, low + uniform * (high - low), right=True) - 1
         edge = torch.minimum(edge, first + degree - 1).clamp(min=0)  # rounding may lead to an edge of another node
-        return torch.where(degree > 0, self._receiver[edge], node)
+        return torch.where(degree > 0, self._receiver[edge].long(), node)
 
 
 def _cumulative(weight: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from beltrami.graph import (
     row_chunks,
     squareplus_link,
 )
-from beltrami.graph.ops import attention, dispatch, largest
+from beltrami.graph.ops import attention, dispatch, largest, row_block
 from beltrami.graph.ops.edge_weights import fused_weights
 from beltrami.graph.ops.recurrence import LinearRecurrence
 from beltrami.graph.ops.triton import attention_forward
@@ -77,6 +77,16 @@ def run_recurrence(y: torch.Tensor, a: torch.Tensor, edges: Edges) -> None:
         combine(y, d.repeat(1, 1, 2), [block, block])
 
 
+def run_row_block(y: torch.Tensor, edges: Edges) -> None:
+    """Run products of a row block with all terms and with none, of whole rows and of rows in parts."""
+    a, rows = y.new_ones(edges.num_edges), y.new_ones(edges.num_nodes)
+    for parts in (None, row_block.cut_long_rows(edges.rows.ptr, longest=4)):
+        block = row_block.RowBlock(0, edges.num_nodes, edges.rows.ptr, edges.rows.index, parts)
+        row_block.write_rows(block, y.clone(), y, row_block.RowTerms(None, y))
+        terms = row_block.RowTerms(a, y, rows, rows, 2.0, (-1.0, y), (0.5, y))
+        row_block.write_rows(block, y.clone(), y, terms)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     triton.runtime.jit.JITFunction.run = compile_instead
@@ -102,6 +112,7 @@ def main() -> None:
         weights.sum().backward()
         largest(a.detach(), edges)
         masking.masked(z, *torch.zeros(2, dtype=torch.int32), threshold=0, scale=2.0, width=1)
+        run_row_block(z.detach(), edges)
         run_recurrence(z.detach()[None].expand(2, -1, -1).contiguous(), a.detach().T.contiguous(), edges)
         (aggregate(a, p, edges).sum() + edge_dot(p, p, edges).sum() + collect(a, edges).sum()).backward()
 

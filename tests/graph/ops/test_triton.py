@@ -181,5 +181,5 @@ def test_every_kernel_compiles_for_hopper(tmp_path: Path) -> None:
     assert compiled == {
         "_spmm", "_sddmm", "_row_sums", "_gather", "_attend_rows", "_join_rows", "_weighted_sum", "_moments", "_pull",
         "_mask", "_step", "_join_step", "_combine", "_dots", "_log_weights", "_log_sums", "_mean_weights",
-        "_weighted_gradients", "_dot_gradients", "_coefficients",
+        "_weighted_gradients", "_dot_gradients", "_coefficients", "_sum_rows",
     }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Preprocessing of graphs in folders, in bounded memory: conversion, PageRank, DeepWalk, neighbours, rewiring."""

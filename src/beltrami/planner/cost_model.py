@@ -1,0 +1,51 @@
+"""Linear cost models: a cost is a sum of quantities of a workload, each times a coefficient fitted to measurements."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from beltrami.planner.workload import Workload
+
+Quantity = Callable[[Workload], float]
+QUANTITIES: Mapping[str, Quantity] = {
+    "constant": lambda w: 1.0,
+    "edges": lambda w: float(w.edges),
+    "inputs": lambda w: w.inputs,
+    "dropped": lambda w: w.dropped,
+    "encoded": lambda w: float((w.nodes * w.features if w.nonzeros is None else w.nonzeros) * w.channels),
+    "state": lambda w: w.states / max(w.evaluations, 1),
+    "states": lambda w: w.states,
+    "projections": lambda w: w.projections,
+    "scores": lambda w: w.scores,
+    "gathered": lambda w: w.gathered,
+    "scored": lambda w: w.scored,
+    "evaluations": lambda w: float(w.evaluations),
+    "passes": lambda w: float(w.evaluations * w.column_blocks),
+    "planned": lambda w: w.planned,
+    "row_chunks": lambda w: float(w.row_chunks),
+    "multiplied": lambda w: float(w.nodes * w.features * w.channels),
+    "stages": lambda w: float(w.evaluations * w.width),
+}
+"""What costs may depend on, by name."""
+
+
+@dataclass(frozen=True)
+class CostModel:
+    r"""A cost :math:`\sum_k c_k q_k(w)` of a workload w; ``coefficients`` are c_k by the names in ``QUANTITIES``."""
+
+    coefficients: Mapping[str, float]
+
+    def __call__(self, workload: Workload) -> float:
+        return sum(c * QUANTITIES[name](workload) for name, c in self.coefficients.items())
+
+
+def fit(names: Sequence[str], workloads: Sequence[Workload], costs: Sequence[float]) -> CostModel:
+    """Return the model with non-negative coefficients whose relative errors have the least sum of squares."""
+    from scipy.optimize import nnls
+
+    measured = np.array(costs)
+    table = np.array([[QUANTITIES[name](workload) for name in names] for workload in workloads])
+    scale = np.abs(table).max(axis=0).clip(min=1e-300)
+    found, _ = nnls(table / scale / measured[:, None], np.ones(len(measured)))
+    return CostModel({name: float(c) for name, c in zip(names, found / scale, strict=True)})
