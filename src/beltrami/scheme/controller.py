@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch.func import debug_unwrap
 from beltrami.arguments import Finite, checked
 from beltrami.scheme.base import Controller, Decision, Solver, Step, Time, VectorField, check_tolerances
 from beltrami.scheme.interpolant import add_scaled
+from beltrami.scheme.norm import Norm, WholeNorm
 
 SAFETY = 0.9  # s
 MIN_FACTOR, MAX_FACTOR = 0.2, 10.0  # bounds of the ratio of two steps
@@ -53,7 +54,7 @@ class PID(Controller):
     A step is accepted if e <= 1; q is the order of the solver's error estimate. The default is purely integral; for
     mildly stiff problems ``pcoeff=0.4, icoeff=0.3`` gives smoother steps and fewer rejections. ``first`` is the length
     of the first step, for a batch a tensor with one length a run; by default that of Hairer, Nørsett & Wanner (1993),
-    II.4, which costs two evaluations.
+    II.4, which costs two evaluations. ``norm`` computes the root mean square.
     """
 
     rtol: float
@@ -62,6 +63,7 @@ class PID(Controller):
     icoeff: Finite = 1.0
     dcoeff: Finite = 0.0
     first: Time | None = None
+    norm: Norm = field(default=WholeNorm(), repr=False)
     adaptive = True
 
     def __post_init__(self) -> None:
@@ -82,8 +84,8 @@ class PID(Controller):
         eps = torch.finfo(y0.dtype).eps
         if self.rtol >= eps:
             return
-        if float(debug_unwrap(rms(y0 / (self.atol + self.rtol * y0.abs()))).max()) > 1.0 / eps:
-            size = float(debug_unwrap(rms(y0)).max())
+        if float(debug_unwrap(self.norm.rms(y0 / (self.atol + self.rtol * y0.abs()))).max()) > 1.0 / eps:
+            size = float(debug_unwrap(self.norm.rms(y0)).max())
             raise ValueError(
                 f"rtol={self.rtol:g} and atol={self.atol:g} are less than {y0.dtype} resolves for values of size "
                 f"{size:.2g}: use `rtol` of at least {2 * eps:.0e} or `atol` of at least {2 * eps * size:.0e}."
@@ -96,12 +98,12 @@ class PID(Controller):
         """Return the first step of Hairer, Nørsett & Wanner; ``read`` may turn lengths into floats on the host."""
         scale = self.atol + self.rtol * y0.abs()
         f0 = f(t0, y0)
-        d0, d1 = rms(y0 / scale), rms(f0 / scale)
+        d0, d1 = self.norm.rms(y0 / scale), self.norm.rms(f0 / scale)
         usual = (d0 > 1e-5) & (d1 > 1e-5) & (d1 < math.inf)
         h0 = torch.where(usual, 0.01 * d0 / d1, torch.full_like(d0, 1e-6)).clamp(max=t1 - t0)
         trial = read(h0)
         f1 = f(t0 + trial, add_scaled(y0, f0, trial))
-        largest = torch.fmax(d1, rms((f1 - f0) / scale) / h0)
+        largest = torch.fmax(d1, self.norm.rms((f1 - f0) / scale) / h0)
         power = (0.01 / largest) ** (1.0 / error_exponent(solver))
         h1 = torch.where(largest <= 1e-15, (1e-3 * h0).clamp(min=1e-6), power)
         dt = torch.fmin(100.0 * h0, h1).clamp(max=t1 - t0)  # fmin ignores the NaN of a field that is not finite
@@ -115,8 +117,10 @@ class PID(Controller):
         return step.error() / scale
 
     def decide(self, step: Step, dt: float, y0: Tensor, solver: Solver, memory: tuple[float, ...]) -> Decision:
-        norm = torch.linalg.vector_norm(self.scaled_error(step, y0))
-        e = float(debug_unwrap(norm).max().item()) / math.sqrt(y0.numel())  # runs that share steps: the largest error
+        norm = self.norm(self.scaled_error(step, y0), 2.0)
+        e = float(debug_unwrap(norm).max().item()) / math.sqrt(
+            self.norm.count(y0)
+        )  # runs that share steps: the largest error
         e = max(e, SMALLEST_ERROR) if math.isfinite(e) else math.inf
         accept = e <= 1.0
         factor = self.step_factor((e, *memory), accept, error_exponent(solver))
@@ -177,12 +181,6 @@ def _powers(errors: Sequence[Any], exponents: Sequence[float]) -> Any:
         if exponent != 0.0:
             product = product * e**exponent
     return product
-
-
-def rms(x: Tensor) -> Tensor:
-    """Return the root mean square in double precision, on the device."""
-    norm: Tensor = torch.linalg.vector_norm(x)
-    return norm.double() / math.sqrt(x.numel())
 
 
 def error_exponent(solver: Solver) -> float:

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from beltrami.scheme.base import Stats, Step, Time, VectorField
-from beltrami.scheme.controller import PID, SMALLEST_ERROR, error_exponent, rms
+from beltrami.scheme.controller import PID, SMALLEST_ERROR, error_exponent
+from beltrami.scheme.norm import WholeNorm
 from beltrami.scheme.runge_kutta import RungeKutta
 from beltrami.scheme.step_loop import STRETCH, MemoryCheck, failure, smallest_step, underflow
 
@@ -49,8 +50,9 @@ class DeviceLoop:
 
     @staticmethod
     def applies_to(scheme: "Scheme", y0: Tensor) -> bool:
-        """Whether the scheme is adaptive and explicit, and ``y0`` is on a GPU or may be batched by ``vmap``."""
-        supported = isinstance(scheme.controller, PID) and isinstance(scheme.solver, RungeKutta)
+        """Whether the scheme is adaptive and explicit, and ``y0`` is a whole state, on a GPU or in a ``vmap`` batch."""
+        pid, explicit = scheme.controller, isinstance(scheme.solver, RungeKutta)
+        supported = explicit and isinstance(pid, PID) and isinstance(pid.norm, WholeNorm)
         return supported and (y0.is_cuda or torch._C._are_functorch_transforms_active())
 
     def run(self, f: VectorField, y0: Tensor, stats: Stats) -> Tensor:
@@ -117,7 +119,11 @@ class DeviceLoop:
         """Return whether a step from ``now.t`` to ``end`` is accepted, the next state, and the error e, infinite where
         it is NaN. The ``last`` step is shortened to end at t1."""
         length = torch.where(last, self.ts[-1] - now.t, now.dt)
-        e = rms(self.pid.scaled_error(step, y0)).nan_to_num(nan=math.inf, posinf=math.inf).clamp(min=SMALLEST_ERROR)
+        e = (
+            self.pid.norm.rms(self.pid.scaled_error(step, y0))
+            .nan_to_num(nan=math.inf, posinf=math.inf)
+            .clamp(min=SMALLEST_ERROR)
+        )
         accept = e <= 1.0
         proposed = length * self.pid.step_factor((e, *now.memory), accept, self.order)
         dt = torch.where(last & accept, torch.maximum(now.dt, proposed), proposed)  # see `accepted_steps`

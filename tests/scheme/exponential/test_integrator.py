@@ -24,8 +24,9 @@ from beltrami.scheme import (
     solve,
 )
 from beltrami.scheme.base import warmup
-from beltrami.scheme.exponential.integrator import expand, mean_norm
+from beltrami.scheme.exponential.integrator import expand
 from beltrami.scheme.exponential.polynomial import Chebyshev, Taylor
+from beltrami.scheme.norm import WholeNorm
 
 TIGHT = Exponential(rtol=0.0, atol=1e-12)
 N, D = 9, 2
@@ -109,7 +110,7 @@ def test_the_error_is_below_the_bound_and_the_bound_below_the_target(norm: float
         d = series.expansion.coefficients(torch.tensor([s], dtype=torch.float64), size=series.size)[0]
         found = torch.tensordot(d[: series.degree + 1], torch.cat(series.blocks)[:, 0], 1)
         slope = Dense(b, source=w, norm=norm)
-        error = mean_norm(found - exact(slope, torch.zeros_like(w), s) / s, norm) / mean_norm(w, norm)
+        error = WholeNorm().mean(found - exact(slope, torch.zeros_like(w), s) / s, norm) / WholeNorm().mean(w, norm)
         assert float(error) <= series.bound + 1e-14
         assert series.bound <= target
 
@@ -133,7 +134,7 @@ def test_looser_tolerances_need_fewer_products_and_give_larger_errors() -> None:
     field, y0 = Dense(weights(2.0), norm=2.0), normal(N, D, seed=1)
     solutions = [solve(field, y0, (0.0, 6.0), Exponential(0.0, 10.0**-p)) for p in (1, 3, 5, 7, 9)]
     products = [solution.stats.evaluations for solution in solutions]
-    errors = [float(mean_norm(s.ys[1] - exact(field, y0, 6.0), 2.0)) for s in solutions]
+    errors = [float(WholeNorm().mean(s.ys[1] - exact(field, y0, 6.0), 2.0)) for s in solutions]
     assert products == sorted(products)
     assert all(later < earlier for earlier, later in pairwise(errors))
     assert all(error <= 10.0**-p for error, p in zip(errors, (1, 3, 5, 7, 9), strict=True))

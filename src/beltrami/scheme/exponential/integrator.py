@@ -1,7 +1,7 @@
 """Exponential integrator for linear fields: phi_1 of a matrix times a vector, as a polynomial sum of bounded error."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -13,12 +13,14 @@ from beltrami.errors import NotFinite, SolverError
 from beltrami.scheme.base import Solution, Stats, TimeStepping, VectorField, check_tolerances, is_captured
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor, cached_on_device
 from beltrami.scheme.exponential.recurrence_sum import extend, recurrence_sum, uses_triton
+from beltrami.scheme.norm import Norm, WholeNorm
 from beltrami.scheme.vector_field import LinearVectorField
 
 LARGEST_GROWTH = 100.0  # of Chebyshev vectors; cancellation then costs two digits
 EXPECTED_GROWTH = 2.0
 EXPECTED_SLOPE = 3.0  # size of f(y0) relative to y0: a bound for alpha (B - I) y + beta y with alpha, |beta| <= 1
 MAX_TERMS = 2_000  # of a solve: times up to 49,000 for a rate of one
+WHOLE = WholeNorm()
 FIRST_CHECK = 8  # terms after which the growth of the vectors, and thus the number of terms, is estimated
 
 
@@ -34,7 +36,7 @@ class Exponential(TimeStepping):
     RK4 needs fifty to seventy. Products count as evaluations.
 
     The truncation error at the last time, and so at all times, is at most ``atol + rtol |y0|`` in the norm in which the
-    field does not expand (``mean_norm``), by a bound on the computed vectors (see ``Chebyshev``) that holds for every
+    field does not expand (``Norm.mean``), by a bound on the computed vectors (see ``Chebyshev``) that holds for every
     such field. If it fails, more terms are taken; if they would be too many, as for a spectrum far from real, powers of
     B (``Taylor``). Round-off is not included.
 
@@ -51,6 +53,7 @@ class Exponential(TimeStepping):
 
     rtol: float
     atol: float
+    norm: Norm = field(default=WHOLE, repr=False)
     synchronises = False
 
     def __post_init__(self) -> None:
@@ -77,15 +80,12 @@ class Exponential(TimeStepping):
             found = fixed_degree(f, time, *sizes, rtol=self.rtol or self.atol)
         else:
             found = self.expand(f, alpha, y0, slope, time)
-        stats, c = Stats(evaluations=1 + found.products, accepted=1, last_dt=time), found.expansion.factor
-        d = _coefficients_of(found, alpha, ts, y0.dtype)
-        one = (x[None] for x in (y0, f.a, slope, d))
-        return Solution(recurrence_sum(*one, pattern=f.pattern, c=c, blocks=found.blocks, stats=stats)[0], stats)
+        return found.solution(f, y0, slope, ts)
 
     @torch.no_grad()
     def expand(self, f: LinearVectorField, alpha: Tensor, y0: Tensor, slope: Tensor, time: float) -> "PolynomialSum":
         """Return the sum that meets the tolerances."""
-        sizes = [alpha.double(), mean_norm(y0, f.norm).double(), mean_norm(slope, f.norm).double()]
+        sizes = [alpha.double(), *(self.norm.mean(x, f.norm).double() for x in (y0, slope))]
         rate, size, speed = torch.stack(sizes).tolist()
         if not (rate >= 0.0 and math.isfinite(rate * speed)):
             raise SolverError(
@@ -95,13 +95,13 @@ class Exponential(TimeStepping):
         check_terms(Chebyshev().size(rate * time), time)
         allowed = self.atol + self.rtol * size
         target = allowed / (time * speed) if speed > 0.0 else math.inf
-        return expand(f, slope, rate * time, target=max(target, torch.finfo(torch.float64).eps))
+        return expand(f, slope, rate * time, target=max(target, torch.finfo(torch.float64).eps), norm=self.norm)
 
 
 @torch.no_grad()
 def _largest_rate_and_slope(alpha: Tensor, y0: Tensor, slope: Tensor, norm: float) -> tuple[float, float]:
     """Return the largest rate of a batch, and its largest slope relative to the state, of the runs that are finite."""
-    relative = debug_unwrap(mean_norm(slope, norm) / mean_norm(y0, norm).clamp(min=1e-30)).double().reshape(-1)
+    relative = debug_unwrap(WHOLE.mean(slope, norm) / WHOLE.mean(y0, norm).clamp(min=1e-30)).double().reshape(-1)
     rate = debug_unwrap(alpha.detach()).double().reshape(-1)
     both = torch.stack([torch.nan_to_num(x, 0.0, 0.0, 0.0).max() for x in (rate, relative)])
     largest_rate, largest_slope = both.tolist()
@@ -142,14 +142,23 @@ class PolynomialSum:
     blocks: tuple[Tensor, ...] = ()  # the vectors, without a graph, stacked in blocks (k, 1, ...); empty if not known
     bound: float = math.inf  # of the error, relative to the time and the size of w
 
+    def solution(self, f: LinearVectorField, y0: Tensor, slope: Tensor, ts: tuple[float, ...]) -> Solution:
+        """Return the states of f from ``y0``, where its slope is ``slope``, at the times ``ts``."""
+        stats = Stats(evaluations=1 + self.products, accepted=1, last_dt=ts[-1] - ts[0])
+        d = _coefficients_of(self, slope.new_ones(()) if f.alpha is None else f.alpha, ts, y0.dtype)
+        one, c = (x[None] for x in (y0, f.a, slope, d)), self.expansion.factor
+        return Solution(recurrence_sum(*one, pattern=f.pattern, c=c, blocks=self.blocks, stats=stats)[0], stats)
 
-def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> PolynomialSum:
+
+def expand(
+    f: LinearVectorField, w: Tensor, s: float, *, target: float, norm: Norm = WHOLE
+) -> PolynomialSum:  # fmt: skip
     """Return a short sum for phi_1(s (B - I)) w whose error is at most ``target`` times the size of ``w``. In Chebyshev
     polynomials if these need fewer terms than powers of B, which is not so for spectra far from real."""
     taylor = Taylor()
     tails, _ = taylor.bounds(s, size=taylor.size(s))
     powers = _first(tails <= target, above=0) or len(tails) - 1
-    found = _chebyshev_sum(f, w, s, target, limit=powers)
+    found = _chebyshev_sum(f, w, s, target, norm, limit=powers)
     if found.bound <= target:
         return found
     check_terms(powers, s)
@@ -158,7 +167,9 @@ def expand(f: LinearVectorField, w: Tensor, s: float, *, target: float) -> Polyn
     return PolynomialSum(taylor, powers, taylor.size(s), found.products + powers, tuple(blocks), float(tails[powers]))
 
 
-def _chebyshev_sum(f: LinearVectorField, w: Tensor, s: float, target: float, *, limit: int) -> PolynomialSum:
+def _chebyshev_sum(
+    f: LinearVectorField, w: Tensor, s: float, target: float, norm: Norm, *, limit: int
+) -> PolynomialSum:  # fmt: skip
     """Return the sum; its bound is above ``target`` if it would need more than ``limit`` terms."""
     chebyshev, degree, bound = Chebyshev(), 0, math.inf
     blocks: list[Tensor] = []
@@ -171,7 +182,7 @@ def _chebyshev_sum(f: LinearVectorField, w: Tensor, s: float, target: float, *, 
             break
         degree = needed if degree else min(needed, FIRST_CHECK)
         extend(blocks, w[None], f.a[None], f.pattern, chebyshev.factor, degree=degree)
-        last, before = _relative_sizes(blocks, f.norm)
+        last, before = _relative_sizes(blocks, f.norm, norm)
         bound = float(p[degree]) * last + float(q[degree]) * before
         largest = max(last, before, 1.0)
         growth = largest ** (k / degree)
@@ -211,22 +222,16 @@ def check_terms(terms: int, time: float) -> None:
         )
 
 
-def mean_norm(x: Tensor, p: float) -> Tensor:
-    """Return the p-norm as a mean over the values: for p = 1, 2, inf the mean size, the rms, the largest size."""
-    norm: Tensor = torch.linalg.vector_norm(x, p)
-    return norm if math.isinf(p) else norm / x.numel() ** (1.0 / p)
-
-
 def _first(condition: Tensor, *, above: int) -> int | None:
     """Return the first index above ``above`` where the condition holds, or None."""
     indices = condition[above + 1 :].nonzero()
     return above + 1 + int(indices[0]) if len(indices) else None
 
 
-def _relative_sizes(blocks: list[Tensor], p: float) -> tuple[float, float]:
+def _relative_sizes(blocks: list[Tensor], p: float, norm: Norm) -> tuple[float, float]:
     """Return the sizes of the last two vectors relative to the first; synchronises with the device."""
     *_, before, last = (term for block in blocks[-2:] for term in block)
-    sizes = torch.stack([torch.linalg.vector_norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
+    sizes = torch.stack([norm(x, p) for x in (blocks[0][0], before, last)]).tolist()
     if not math.isfinite(sizes[-1]):
         raise NotFinite("Exponential met a term that is NaN or infinite: check the weights of the field.")
     return (sizes[2] / sizes[0], sizes[1] / sizes[0]) if sizes[0] > 0.0 else (0.0, 0.0)
