@@ -25,8 +25,8 @@ from beltrami.config.build_evolution import (
 from beltrami.config.spec_graph import DIGLSpec, KeepSpec, StencilSpec, kinds_of
 from beltrami.config.spec_model import (
     ConstantStartSpec,
-    DiffusionSpec,
     DiffusivitySpec,
+    FrozenSpec,
     LiveSpec,
     ScaledDotSpec,
     UniformSpec,
@@ -174,7 +174,7 @@ def test_positions_in_the_ball_train() -> None:
 
 
 def test_flow_is_frozen_or_live_with_the_parts_asked_for() -> None:
-    frozen = build_flow(DiffusionSpec(rate=True, source=False), UniformSpec(), JOINT)
+    frozen = build_flow(FrozenSpec(rate=True, source=False), UniformSpec(), JOINT)
     live = build_flow(LiveSpec(rate=False, source=True, storage="bfloat16"), UniformSpec(), JOINT)
     assert isinstance(frozen, LinearFlow)
     assert isinstance(live, BeltramiFlow)
@@ -184,8 +184,8 @@ def test_flow_is_frozen_or_live_with_the_parts_asked_for() -> None:
 
 
 def test_costs_are_built_where_they_weigh_something() -> None:
-    assert build_costs(DiffusionSpec()) == []
-    assert [cost.weight for cost in build_costs(DiffusionSpec(kinetic=0.1, jacobian=0.2))] == [0.1, 0.2]
+    assert build_costs(FrozenSpec()) == []
+    assert [cost.weight for cost in build_costs(FrozenSpec(kinetic=0.1, jacobian=0.2))] == [0.1, 0.2]
 
 
 @pytest.mark.parametrize("name", ["constant", *PSIS])

@@ -20,7 +20,7 @@ def converted(settings: dict[str, Any], **names: str) -> RunConfig:
 
 
 def test_every_recipe_of_the_first_release_is_todays_recipe() -> None:
-    assert {name.split()[0] for name in RECORDED} == set(RECIPES)
+    assert {name.split()[0] for name in RECORDED} == set(RECIPES) - {"paper", "paper-knn", "blend-plain"}
     for name, datasets in RECORDED.items():
         recipe, _, protocol = name.partition(" ")
         common = datasets.pop("every dataset")

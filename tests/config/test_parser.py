@@ -69,6 +69,7 @@ def test_a_change_of_kind_keeps_fields_of_the_same_name_and_resets_the_others() 
         "link": "softmax",
         "over": "both",
         "start": {"kind": "xavier"},
+        "bias": False,
     }
     uniform = override(start, ["diffusivity.kind=uniform"])
     assert asdict(uniform.diffusivity) == {"kind": "uniform", "over": "both"}

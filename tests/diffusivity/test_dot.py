@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from beltrami.diffusivity import Additive, Cosine, Pearson, ScalarCosine, ScaledDot
-from beltrami.diffusivity.base import Projection
+from beltrami.diffusivity.base import Projection, constant
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, attend, squareplus_link
 
 cases = pytest.mark.parametrize(
@@ -87,6 +87,31 @@ def test_scores_are_divided_by_d_k_and_not_its_root() -> None:
     by_one.load_state_dict(by_width.state_dict())
     torch.testing.assert_close(by_width.score(z, edges), by_one.score(z, edges) / 16)
     assert (by_width.d_k, ScaledDot(5, 16, heads=4).d_k) == (16, 4)
+
+
+def test_biases_are_added_to_both_projections_and_begin_within_the_bound_of_a_linear_map() -> None:
+    torch.manual_seed(0)
+    project = Projection(9, 8, heads=2, start=constant(1e-5), bias=True)
+    z = normal(5, 9).float()
+    for found, linear in zip(project(z), (project.key, project.query), strict=True):
+        expected = (z[:, None, :] * linear.weight).sum(-1) + linear.bias
+        torch.testing.assert_close(found.flatten(1), expected)
+        assert linear.weight.flatten().tolist() == pytest.approx([1e-5] * 72)
+        assert 0 < float(linear.bias.detach().abs().max()) <= 1 / 3
+    before = project.key.bias.detach().clone()
+    project.reset_parameters()
+    assert not torch.equal(project.key.bias, before)
+
+
+@pytest.mark.parametrize("diffusivity", [ScaledDot, Cosine, Pearson], ids=lambda kind: kind.__name__)
+def test_constant_projections_with_biases_begin_uniform(diffusivity: type[Cosine]) -> None:
+    """Without biases, cosines of constant projections are 1 or -1."""
+    torch.manual_seed(0)
+    edges, z = ragged(), normal(ragged().num_nodes, 6).float()
+    biased = diffusivity(6, 8, heads=2, start=constant(1e-5), bias=True)
+    assert biased.spread(z, edges) < 1e-3
+    if diffusivity is Cosine:
+        assert Cosine(6, 8, heads=2, start=constant(1e-5)).spread(z, edges) > 0.1
 
 
 def test_d_k_can_be_set() -> None:

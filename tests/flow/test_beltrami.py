@@ -1,5 +1,6 @@
 """Flows against loops from eqs. (7) and (8), the matrix exponential, and the invariants of diffusion."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +9,7 @@ from checks import GRAPHS, NORMALISERS, dense, kite, make, normal, pairs, ragged
 from torch import Tensor
 
 from beltrami.diffusivity import RandomWalk
-from beltrami.flow import BeltramiFlow, Flow, LinearField, LinearFlow, Rate, Source
+from beltrami.flow import BeltramiFlow, Coupling, Flow, LinearField, LinearFlow, Rate, Source
 from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, squareplus_link
 from beltrami.scheme import PID, RK4, ConstantSteps, Dopri5, Euler, Scheme, solve
 
@@ -49,6 +50,38 @@ def test_rate_and_source_enter_as_alpha_and_beta_z0(flow: Callable[..., Flow]) -
     a = dense(diffusivity(z, edges), edges)
     wanted = 0.3 * (a @ z - z) - 0.7 * z0
     torch.testing.assert_close(f(0.0, z), wanted, atol=1e-7, rtol=0)  # 0.3 was rounded to single precision
+
+
+@graphs
+@flows
+@pytest.mark.parametrize("kappa", [-0.8, 0.0, 0.5])
+def test_a_coupling_multiplies_the_weights(edges: Edges, flow: Callable[..., Flow], kappa: float) -> None:
+    diffusivity, z, n = make("Cosine", heads=2), normal(edges.num_nodes, 5), edges.num_nodes
+    f = flow(diffusivity, rate=Rate(0.3).double(), coupling=Coupling(kappa).double()).bind(z, edges)
+    a, wanted = diffusivity(z, edges).detach(), torch.zeros_like(z)
+    receives = {i for i, _ in pairs(edges)}
+    for e, (i, j) in enumerate(pairs(edges)):
+        wanted[i] += kappa * a[e] * z[j]
+    for i in range(n):
+        wanted[i] -= z[i] if i in receives else 0.0
+    torch.testing.assert_close(f(0.0, z).detach(), 0.3 * wanted, atol=1e-6, rtol=0)  # scalars of single precision
+
+
+@flows
+def test_two_coupled_nodes_decay_in_their_sum_and_their_difference(flow: Callable[..., Flow]) -> None:
+    kappa, pair = Coupling(-0.6).double(), Edges.build(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    z0 = normal(2, 3)
+    z, k = evolved(flow(RandomWalk(), coupling=kappa), z0, pair), float(kappa().detach())
+    torch.testing.assert_close(z[0] + z[1], (z0[0] + z0[1]) * math.exp((k - 1) * T))
+    torch.testing.assert_close(z[0] - z[1], (z0[0] - z0[1]) * math.exp((-k - 1) * T))
+
+
+@flows
+def test_a_coupled_flow_does_not_expand_the_largest_value(flow: Callable[..., Flow]) -> None:
+    z0 = normal(4, 5)
+    for kappa in (-0.99, 0.0, 0.99):
+        z = evolved(flow(make("ScaledDot"), coupling=Coupling(kappa).double()), z0, kite(), time=3.0)
+        assert float(z.abs().max()) <= float(z0.abs().max())
 
 
 @flows

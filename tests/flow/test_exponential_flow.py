@@ -15,7 +15,7 @@ from beltrami.graph import Both, Columns, Edges, Normaliser, Rows, ops, squarepl
 from beltrami.model import Evolution
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, solve
 from beltrami.scheme.exponential import recurrence_sum
-from beltrami.scheme.exponential.integrator import mean_norm
+from beltrami.scheme.norm import WholeNorm
 from beltrami.stencil import KNN
 
 graphs = pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS.keys())
@@ -117,7 +117,7 @@ def test_the_error_is_within_the_tolerance_on_any_graph(normalise: Normaliser, s
     f = bound_to(edges, normalise, z0)
     ys = solve(f, z0, (0.0, 3.0, 18.0, 54.0), Exponential(tolerance, 0.0)).ys
     for y, t in zip(ys[1:], (3.0, 18.0, 54.0), strict=True):
-        assert float(mean_norm(y - exact(f, z0, t), f.norm)) <= tolerance * float(mean_norm(z0, f.norm))
+        assert float(WholeNorm().mean(y - exact(f, z0, t), f.norm)) <= tolerance * float(WholeNorm().mean(z0, f.norm))
 
 
 @torch.no_grad()
@@ -212,8 +212,8 @@ def test_a_batch_without_host_synchronisation_keeps_the_tolerance(normalise: Nor
 
         ends = torch.func.vmap(lambda rate: solve(field(rate), z, (0.0, 18.0), Exponential(rtol, 0.0)).ys[-1])(rates)  # noqa: B023
         for end, rate in zip(ends, rates, strict=True):
-            error = mean_norm((end - exact(field(rate), z, 18.0)).detach(), f.norm)
-            assert float(error) <= rtol * float(mean_norm(z, f.norm))
+            error = WholeNorm().mean((end - exact(field(rate), z, 18.0)).detach(), f.norm)
+            assert float(error) <= rtol * float(WholeNorm().mean(z, f.norm))
 
 
 def test_structural_symmetry_says_whether_every_edge_has_its_reverse() -> None:

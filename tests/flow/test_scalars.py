@@ -1,4 +1,4 @@
-"""Rate, Source and Attachment: the learned scalars of a flow."""
+"""Rate, Source, Coupling and Attachment: the learned scalars of a flow."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from checks import normal
 
-from beltrami.flow import Attachment, Rate, Source
+from beltrami.flow import Attachment, Coupling, Rate, Source
 
 
 @pytest.mark.parametrize("start", [0.01, 0.5, 0.9])
@@ -49,6 +49,23 @@ def test_a_source_of_zero_receives_a_gradient() -> None:
     source(z0).sum().backward()
     assert source.beta.grad is not None
     assert float(source.beta.grad) == pytest.approx(float(z0.sum()))
+
+
+@pytest.mark.parametrize("start", [-0.9, 0.0, 0.5])
+def test_a_coupling_starts_at_its_argument_and_returns_there(start: float) -> None:
+    coupling = Coupling(start).double()
+    assert float(coupling().detach()) == pytest.approx(start, abs=1e-6)
+    with torch.no_grad():
+        coupling.theta.add_(3.0)
+    assert -1 < float(coupling().detach()) < 1
+    coupling.reset_parameters()
+    assert float(coupling().detach()) == pytest.approx(start, abs=1e-6)
+
+
+@pytest.mark.parametrize("start", [-1.0, 1.0, 2.0, math.nan])
+def test_a_coupling_outside_minus_one_and_one_is_refused(start: float) -> None:
+    with pytest.raises(ValueError, match="strictly between -1 and 1"):
+        Coupling(start)
 
 
 @pytest.mark.parametrize("start", [0.0, -1.0, float("inf"), float("nan")])

@@ -7,7 +7,6 @@ import torch
 from checks import GRAPHS, JOINT, by_parameters, crooked, dense, kite, make, normal
 from torch import Tensor
 from torch.autograd import gradcheck
-from torch_geometric.nn import SAGEConv
 
 from beltrami.diffusivity import RandomWalk
 from beltrami.flow import (
@@ -22,6 +21,10 @@ from beltrami.flow import (
 )
 from beltrami.graph import Both, Edges
 from beltrami.scheme import PID, RK4, Checkpointed, ConstantSteps, Continuous, Direct, Dopri5, Scheme, solve
+
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+from torch_geometric.nn import SAGEConv
 
 D = JOINT.channels
 graphs = pytest.mark.parametrize("edges", [kite(), crooked()], ids=["kite", "crooked"])

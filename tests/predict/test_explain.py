@@ -14,6 +14,7 @@ from beltrami.diffusivity import RandomWalk, ScaledDot
 from beltrami.energy import Constant, PolyakovAction
 from beltrami.flow import (
     BeltramiFlow,
+    Coupling,
     Flow,
     FrozenPositions,
     LinearField,
@@ -270,6 +271,7 @@ def live_end(flow: BeltramiFlow, edges: Edges, factor: Tensor, z0: Tensor, *, st
         assert flow.source is not None
         a = torch.zeros(len(z0), len(z0), dtype=torch.float64)
         a = a.index_put((edges.i, edges.j), factor * flow.diffusivity(z, edges).detach(), accumulate=True)
+        a = a if flow.coupling is None else flow.coupling().detach() * a
         dz: Tensor = flow.rate().detach() * (a @ z - z) + flow.source(z0).detach()
         return dz
 
@@ -283,8 +285,9 @@ def live_end(flow: BeltramiFlow, edges: Edges, factor: Tensor, z0: Tensor, *, st
 
 
 @pytest.mark.slow
-def test_shares_of_a_live_flow_are_derivatives_along_the_trajectory() -> None:
-    flow = BeltramiFlow(make("ScaledDot", heads=2), rate=Rate(0.7), source=Source(0.3))
+@pytest.mark.parametrize("coupling", [None, Coupling(-0.4)], ids=["uncoupled", "coupled"])
+def test_shares_of_a_live_flow_are_derivatives_along_the_trajectory(coupling: Coupling | None) -> None:
+    flow = BeltramiFlow(make("ScaledDot", heads=2), rate=Rate(0.7), source=Source(0.3), coupling=coupling)
     model, edges = blend(flow, scheme=Scheme(Dopri5(), PID(1e-9, 1e-9))), kite()
     inputs, step = prepared(model, edges), 1e-4
     z0, ones = model.encode(inputs).detach(), torch.ones(edges.num_edges, dtype=torch.float64)

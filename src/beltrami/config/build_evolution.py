@@ -29,7 +29,7 @@ def by_kind(*classes: C) -> dict[str, C]:
 
 LINKS = {"softmax": softmax_link, "squareplus": squareplus_link}
 NORMALISERS: Mapping[str, type[Normaliser]] = by_kind(Rows, Columns, Both)
-PROJECTED: Mapping[str, Callable[..., Diffusivity]] = by_kind(Cosine, Pearson, Additive, ScaledDot)
+PROJECTED: Mapping[str, Callable[..., Diffusivity]] = by_kind(Cosine, Pearson, ScaledDot)
 PSIS: Mapping[str, Callable[[float], energy.Psi]] = by_kind(energy.Gauss, energy.PeronaMalik, energy.Roughness)
 ADJOINTS: Mapping[str, Callable[[], Adjoint]] = by_kind(Direct, Checkpointed, Continuous)
 EXPLICIT = (scheme.Euler, scheme.Midpoint, scheme.Heun, scheme.RK4, scheme.Bosh3, scheme.Dopri5)
@@ -67,6 +67,9 @@ def build_diffusivity(spec: DiffusivitySpec, joint: Joint, *, ball: PoincareBall
         return diffusivity.ScalarCosine(**common)
     start = spec.start
     common["start"] = diffusivity.constant(start.value) if start.kind == "constant" else diffusivity.xavier
+    if spec.kind == "additive":
+        return Additive(joint.channels, spec.width, **common)
+    common["bias"] = spec.bias
     if spec.kind == "exp-kernel":
         return diffusivity.ExpKernel(joint, spec.width, **common)
     if spec.kind == "scaled-dot":
@@ -85,10 +88,11 @@ def build_flow(spec: FlowSpec, weights: DiffusivitySpec, joint: Joint) -> flow.F
     rate, source = flow.Rate() if spec.rate else None, flow.Source() if spec.source else None
     if spec.kind == "hyperbolic":
         return flow.HyperbolicFlow(a, joint, rate=rate, source=source)
+    coupling = flow.Coupling() if spec.coupling else None
     if spec.kind == "frozen":
-        return flow.LinearFlow(a, rate=rate, source=source)
+        return flow.LinearFlow(a, rate=rate, source=source, coupling=coupling)
     storage = None if spec.storage is None else getattr(torch, spec.storage)
-    return flow.BeltramiFlow(a, rate=rate, source=source, storage=storage)
+    return flow.BeltramiFlow(a, rate=rate, source=source, coupling=coupling, storage=storage)
 
 
 def build_costs(spec: FlowSpec) -> list[flow.Cost]:

@@ -13,9 +13,9 @@ from beltrami.config.run_cost import EDGE_BYTES, RunCost, Sizes, edges_of, estim
 from beltrami.config.spec import RunConfig
 from beltrami.config.spec_graph import PositionSpec
 from beltrami.data import Dataset
+from beltrami.graph.sparse_matrix import SPARSE_BELOW
 from beltrami.memory import free_memory, in_bytes
 
-SPARSE_BELOW = 0.1  # density of the features below which they are stored by their non-zeros
 NARROWEST = 8  # channels that are still suggested
 ASKED = re.compile(r"(?:tried to|unable to) allocate ([\d.]+) *(bytes|[KMGTPE]i?B)?", re.IGNORECASE)
 UNITS = "BKMGTPE"

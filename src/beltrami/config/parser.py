@@ -13,15 +13,18 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import RENAMED, convert
+from beltrami.config.run_kind import check_dataset_run
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.config.spec_graph import Spec, hints_of, kinds_of, ranges_of, specs_of
 from beltrami.errors import DataError, UnknownName
 
 T = TypeVar("T")
+Config = TypeVar("Config", bound=Spec)
 NOT_SETTINGS: Mapping[str, str] = {
     "dataset": "name the dataset as an argument of the command",
     "recipe": "choose it with `--recipe`",
     "tried": "it records how many configurations were compared",
+    **dict.fromkeys(("data.kind", "data.name", "data.path", "data.digest"), "name the graph as an argument"),
 }
 LARGEST = 1e300  # the largest integer that is read as a floating-point number
 Tree = dict[str, Any]
@@ -53,23 +56,24 @@ def read(kind: type[T], path: Path, *, what: str) -> T:
 
 @checked
 def read_config(path: AnyPath) -> RunConfig:
-    """Return the configuration in a file."""
+    """Return the configuration in a file; that of a run on a graph folder is refused."""
+    check_dataset_run(Path(path))
     return read(RunConfig, Path(path), what="configuration")
 
 
 @checked
-def override(config: RunConfig, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> RunConfig:
+def override(config: Config, assignments: Sequence[str], *, skip_inapplicable: bool = False) -> Config:
     """Return the configuration with all ``dotted.name=value`` applied together, kinds first. Where a kind changes,
     fields of the same name keep their values, and other fields take their defaults; one without a default must be
     given. ``skip_inapplicable``: leave out settings that the chosen kinds do not have, instead of refusing them."""
-    tree, changes = asdict(config), [_assignment(text) for text in assignments]
+    tree, changes = asdict(config), [_assignment(text) for text in assignments]  # type: ignore[call-overload]
     for path, value in sorted(changes, key=lambda change: len(change[0]) if change[0][-1] == "kind" else math.inf):
         try:
-            _set(RunConfig, tree, path, value, ())
+            _set(type(config), tree, path, value, (), type(config))
         except InapplicableSetting:
             if not skip_inapplicable:
                 raise
-    return parse(RunConfig, tree)
+    return parse(type(config), tree)
 
 
 class InapplicableSetting(ValueError):
@@ -109,16 +113,19 @@ def _assignment(text: str) -> tuple[tuple[str, ...], Any]:
     if name in NOT_SETTINGS:
         raise ValueError(f"`{name}` is no setting: {NOT_SETTINGS[name]}.")
     path, words = tuple(name.split(".")), {"true": True, "false": False, "none": None, "null": None}
-    if value.lower() in words:
-        return path, words[value.lower()]
+    return path, words[value.lower()] if value.lower() in words else _number(value)
+
+
+def _number(text: str) -> int | float | str:
+    """Return the number that a text says, or the text."""
     for kind in (int, float):
         with suppress(ValueError):
-            return path, kind(value)
-    return path, value
+            return kind(text)
+    return text
 
 
-def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...]) -> None:
-    """Set one value of a tree of the settings types in ``hint``; ``above`` are the names that lead to the tree."""
+def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[str, ...], root: Any) -> None:
+    """Set one value of a tree of the settings types in ``hint``, to which the names ``above`` lead from ``root``."""
     here, full, (name, *rest) = ".".join(above), ".".join((*above, *path)), path
     kinds = kinds_of(hint)
     if name == "kind" and kinds and not rest:
@@ -136,18 +143,19 @@ def _set(hint: Any, tree: Tree, path: tuple[str, ...], value: Any, above: tuple[
             "leave it out, or set the kind too."
         )
     if inner is None or bool(rest) != bool(specs_of(inner)):
-        raise _unknown(full)
+        raise _unknown(full, root)
     if rest:
-        _set(inner, tree.setdefault(name, {}), tuple(rest), value, (*above, name))
+        _set(inner, tree.setdefault(name, {}), tuple(rest), value, (*above, name), root)
     else:
-        tree[name] = value
+        several = get_origin(inner) is tuple and not isinstance(value, list | tuple)  # such as times=0,1,2
+        tree[name] = [_number(each) for each in str(value).split(",")] if several else value
 
 
-def _unknown(name: str) -> ValueError:
+def _unknown(name: str, root: Any) -> ValueError:
     """Return the error for an unknown setting: its name of today, or the nearest one and the others of its group."""
     if name in RENAMED:
         return ValueError(f"unknown setting {name!r}: it is called {RENAMED[name]!r} now.")
-    names = [each for each in setting_names() if each not in NOT_SETTINGS]
+    names = [each for each in setting_names(root) if each not in NOT_SETTINGS]
     groups = {each.partition(".")[0] for each in names}
     near = [name] if name in groups else get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     group = (near[0] if near else name).partition(".")[0]
@@ -185,7 +193,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         raise UnknownName(where, str(value), get_args(hint))
     if origin is Literal:
         return value
-    if origin in (list, tuple) and isinstance(value, list):
+    if origin in (list, tuple) and isinstance(value, list | tuple):
         return origin(_value(get_args(hint)[0], each, f"{where}.{k}") for k, each in enumerate(value))
     if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
         return {name: _value(get_args(hint)[1], each, f"{where}.{name}") for name, each in value.items()}

@@ -63,7 +63,7 @@ def estimate_run(config: RunConfig, sizes: Sizes, *, parameters: int) -> RunCost
     """Estimate a run of a model with so many parameters, in float32; see ``count_parameters``."""
     n, m = sizes.num_nodes, edges_of(config, sizes) + sizes.num_nodes
     start, each, channels = _numbers_kept(config, sizes, m)
-    steps, stages = _steps_and_stages(config, terminal_time(config.scheme))
+    steps, stages = steps_and_stages(config, terminal_time(config.scheme))
     state, segments = channels * n, segments_of(config)
     kept: float = start * segments
     if config.scheme.kind != "none":
@@ -144,7 +144,7 @@ def _attention(config: RunConfig, channels: int, n: int, m: int) -> int:
     return kept + (BALL_EDGE * getattr(config.model, "pos", 0) * m if ball else 0)
 
 
-def _steps_and_stages(config: RunConfig, time: float) -> tuple[int | None, int]:
+def steps_and_stages(config: RunConfig, time: float) -> tuple[int | None, int]:
     """Return the steps, or terms, of a solve, None if unknown, and the evaluations of a step."""
     spec: Any = config.scheme
     if spec.kind == "none" or time == 0:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from beltrami.arguments import Count, Name, Natural, NotNegative, Part, Positive, Seed, Share
 from beltrami.config.spec_graph import KeepSpec, NoneSpec, PositionSpec, Spec, StencilSpec
-from beltrami.config.spec_model import BlendSpec, DiffusionSpec, DiffusivitySpec, FlowSpec, ModelSpec, ScaledDotSpec
+from beltrami.config.spec_model import BlendSpec, DiffusivitySpec, FlowSpec, FrozenSpec, ModelSpec, ScaledDotSpec
 from beltrami.scheme.torchdiffeq_adapter import Method
 
 SCHEMA = 2  # version of the files of configurations, results and records; those of the first release have none
@@ -137,7 +137,15 @@ class TrainSpec(Spec):
     cuda_graph: bool | None = None
 
 
-class RunConfig(Spec):
+class ConfigFile(Spec):
+    """Base of the settings of a whole run, which are kept in a file."""
+
+    def to_json(self) -> str:
+        """Return the configuration as the text of a file."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2)
+
+
+class RunConfig(ConfigFile):
     """One run, from the dataset to the last epoch; a group that does not apply to the model is of kind ``none``."""
 
     dataset: Name
@@ -147,12 +155,8 @@ class RunConfig(Spec):
     position: PositionSpec = NoneSpec()
     model: ModelSpec = BlendSpec()
     diffusivity: DiffusivitySpec = ScaledDotSpec()
-    flow: FlowSpec = DiffusionSpec()
+    flow: FlowSpec = FrozenSpec()
     stencil: StencilSpec = KeepSpec()
     scheme: SchemeSpec
     train: TrainSpec = TrainSpec()
     tried: Natural | None = None  # configurations compared on validation before this one was chosen, null if unknown
-
-    def to_json(self) -> str:
-        """Return the configuration as the text of a file."""
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2)

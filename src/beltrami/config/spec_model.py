@@ -158,10 +158,17 @@ class AttentionSpec(HeadsSpec):
     kind: Literal["gaussian", "scalar-cosine"] = "scalar-cosine"
 
 
-class ProjectedSpec(HeadsSpec):
-    kind: Literal["cosine", "pearson", "exp-kernel", "additive"] = "cosine"
+class AdditiveSpec(HeadsSpec):
+    kind: Literal["additive"] = "additive"
     width: Count = 32
     start: XavierSpec | ConstantStartSpec = XavierSpec()
+
+
+class ProjectedSpec(HeadsSpec):
+    kind: Literal["cosine", "pearson", "exp-kernel"] = "cosine"
+    width: Count = 32
+    start: XavierSpec | ConstantStartSpec = XavierSpec()
+    bias: bool = False
 
 
 class ScaledDotSpec(HeadsSpec):
@@ -169,12 +176,13 @@ class ScaledDotSpec(HeadsSpec):
     width: Count = 32
     d_k: Positive | None = None
     start: XavierSpec | ConstantStartSpec = XavierSpec()
+    bias: bool = False
 
 
-DiffusivitySpec = NoneSpec | UniformSpec | AttentionSpec | ProjectedSpec | ScaledDotSpec
+DiffusivitySpec = NoneSpec | UniformSpec | AttentionSpec | AdditiveSpec | ProjectedSpec | ScaledDotSpec
 """The weights a. ``over``: rows, columns or both, over which they are normalised. ``link``: from scores to positive
-weights. ``width``: of the projections, all heads together, which begin at ``start``. ``d_k``: null for the width of a
-head."""
+weights. ``width``: of the projections, all heads together, which begin at ``start`` and have a ``bias`` if true.
+``d_k``: null for the width of a head."""
 
 
 class EquationSpec(Spec):  # base of the flows
@@ -183,14 +191,21 @@ class EquationSpec(Spec):  # base of the flows
     jacobian: NotNegative = 0.0
 
 
-class DiffusionSpec(EquationSpec):
-    kind: Literal["frozen", "hyperbolic"] = "frozen"
+class FrozenSpec(EquationSpec):
+    kind: Literal["frozen"] = "frozen"
+    source: bool = False
+    coupling: bool = False
+
+
+class HyperbolicSpec(EquationSpec):
+    kind: Literal["hyperbolic"] = "hyperbolic"
     source: bool = False
 
 
 class LiveSpec(EquationSpec):
     kind: Literal["live"] = "live"
     source: bool = False
+    coupling: bool = False
     storage: Literal["bfloat16", "float16"] | None = None
 
 
@@ -209,8 +224,9 @@ class PolyakovSpec(EquationSpec):
     attachment: bool = False
 
 
-FlowSpec = NoneSpec | DiffusionSpec | LiveSpec | PolyakovSpec
+FlowSpec = NoneSpec | FrozenSpec | HyperbolicSpec | LiveSpec | PolyakovSpec
 """The equation: attention frozen at z(0), live at z(t), live with positions in the Poincaré ball (hyperbolic), or the
 gradient flow of the Polyakov action of ``psi``, whose learned length begins at ``length``. ``rate``: learn alpha.
-``source``: learn beta z(0). ``attachment``: learn lambda (z(0) - z). ``kinetic``, ``jacobian``: weights of the running
-costs, 0 for none. ``storage``: type of the values that a GPU gathers along edges, null for that of z."""
+``source``: learn beta z(0). ``coupling``: learn kappa in (-1, 1), the sign and strength of the neighbours' influence.
+``attachment``: learn lambda (z(0) - z). ``kinetic``, ``jacobian``: weights of the running costs, 0 for none.
+``storage``: type of the values that a GPU gathers along edges, null for that of z."""

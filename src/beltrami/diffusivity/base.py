@@ -25,7 +25,7 @@ def xavier(weight: Tensor) -> Tensor:
 def constant(value: Finite = 1e-5) -> Start:
     """The paper's initialisation, all weights equal: attention starts nearly uniform and, with weight decay, stays so.
 
-    Unsuitable for :class:`Cosine` and :class:`Pearson`, whose scores are then 1, -1 or undefined.
+    Unsuitable for :class:`Cosine` and :class:`Pearson` without ``bias``: their scores are then 1, -1 or undefined.
     """
     return partial(nn.init.constant_, val=value)  # unlike a lambda, it can be pickled with the model
 
@@ -147,19 +147,24 @@ class WithEdgeFeatures(Diffusivity):
 
 
 class Projection(PrintedModule):
-    r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders, each (n, heads, width // heads)."""
+    r"""Keys :math:`W_K z` of receivers and queries :math:`W_Q z` of senders, each (n, heads, width // heads); with
+    ``bias``, :math:`W_K z + b_K` and :math:`W_Q z + b_Q`, the biases uniform in :math:`\pm 1 / \sqrt{d}` at first."""
 
-    def __init__(self, channels: int, width: int, *, heads: int, start: Start, least_width: int = 1) -> None:
+    def __init__(
+        self, channels: int, width: int, *, heads: int, start: Start, least_width: int = 1, bias: bool = False
+    ) -> None:
         super().__init__()
         check_heads(width, heads, least=least_width)
         self.heads, self._start = heads, start
-        self.key = nn.Linear(channels, width, bias=False)
-        self.query = nn.Linear(channels, width, bias=False)
+        self.key = nn.Linear(channels, width, bias=bias)
+        self.query = nn.Linear(channels, width, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        self._start(self.key.weight)
-        self._start(self.query.weight)
+        for linear in (self.key, self.query):
+            self._start(linear.weight)
+            if linear.bias is not None:
+                nn.init.uniform_(linear.bias, -(linear.in_features**-0.5), linear.in_features**-0.5)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
         return self.key(z).unflatten(-1, (self.heads, -1)), self.query(z).unflatten(-1, (self.heads, -1))

@@ -25,13 +25,20 @@ class ExpKernel(Paired):
     """
 
     def __init__(
-        self, joint: Joint, width: Count, *, heads: int = 1, normalise: Normaliser | None = None, start: Start = xavier
+        self,
+        joint: Joint,
+        width: Count,
+        *,
+        heads: int = 1,
+        normalise: Normaliser | None = None,
+        start: Start = xavier,
+        bias: bool = False,
     ) -> None:
         super().__init__(normalise)
         self.joint = joint
         parts = {name: channels for name, channels in (("u", joint.pos), ("x", joint.feat)) if channels}
         self.project = nn.ModuleDict(
-            {name: Projection(channels, width, heads=heads, start=start) for name, channels in parts.items()}
+            {name: Projection(channels, width, heads=heads, start=start, bias=bias) for name, channels in parts.items()}
         )
         self.log_sigma = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})
         self.log_length = nn.ParameterDict({name: nn.Parameter(torch.zeros(())) for name in self.project})

@@ -21,7 +21,7 @@ class ScaledDot(Paired):
 
     The only unbounded score: the most expressive one, and the first to overfit when labels are few. ``width`` is that
     of the projections, all ``heads`` together, whose weights are averaged; ``d_k`` is by default the width of a head;
-    ``start`` initialises the projections.
+    ``start`` initialises the projections, which have biases if ``bias``.
     """
 
     def __init__(
@@ -33,11 +33,12 @@ class ScaledDot(Paired):
         d_k: float | None = None,
         normalise: Normaliser | None = None,
         start: Start = xavier,
+        bias: bool = False,
     ) -> None:
         super().__init__(normalise)
         if d_k is not None and not 0 < d_k < float("inf"):
             raise ValueError(f"ScaledDot needs a positive, finite `d_k`; got {d_k}.")
-        self.project = Projection(channels, width, heads=heads, start=start)
+        self.project = Projection(channels, width, heads=heads, start=start, bias=bias)
         self.d_k = width / heads if d_k is None else d_k
 
     def score(self, z: Tensor, edges: Edges) -> Tensor:
@@ -63,9 +64,11 @@ class _Normalised(Paired):
         heads: int = 1,
         normalise: Normaliser | None = None,
         start: Start = xavier,
+        bias: bool = False,
     ) -> None:
         super().__init__(normalise)
-        self.project = Projection(channels, width, heads=heads, start=start, least_width=self.least_width)
+        least = self.least_width
+        self.project = Projection(channels, width, heads=heads, start=start, least_width=least, bias=bias)
 
     @abstractmethod
     def vectors(self, z: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from beltrami.arguments import checked
 from beltrami.diffusivity import Diffusivity, Paired
-from beltrami.flow.base import BoundField, Flow, Rate, Source, present, rate_and_source
+from beltrami.flow.base import BoundField, Coupling, Flow, Rate, Source, present, rate_and_source
 from beltrami.graph import Edges, aggregate, attend
 from beltrami.graph.ops.operators import graph_of
 from beltrami.graph.ops.recurrence import LinearRecurrence
@@ -72,14 +72,16 @@ class LinearField(BoundField, LinearVectorField):
 
 
 class BeltramiField(BoundField):
-    r"""The vector field :math:`f(z) = \alpha (A(z) - I) z + b` with A evaluated at the current state."""
+    r"""The vector field :math:`f(z) = \alpha (\kappa A(z) - I) z + b` with A evaluated at the current state; ``kappa``
+    is a scalar, None for one."""
 
     def __init__(self, flow: "BeltramiFlow", edges: Edges, z0: Tensor) -> None:
         self.diffusivity, self.edges, self.storage = flow.diffusivity, edges, flow.storage
         self.alpha, self.source = rate_and_source(flow.rate, flow.source, z0)
+        self.kappa = None if flow.coupling is None else flow.coupling()
         self.isolated = flow.diffusivity.normalise.isolated(edges)
         learned = [values for values in present(edges.weight, edges.features) if values.requires_grad]
-        self.tensors = (*self.diffusivity.parameters(), *present(self.alpha, self.source), *learned)
+        self.tensors = (*self.diffusivity.parameters(), *present(self.alpha, self.source, self.kappa), *learned)
 
     def __call__(self, t: float, z: Tensor) -> Tensor:
         pair = self.diffusivity.pair(z) if isinstance(self.diffusivity, Paired) else None
@@ -87,6 +89,8 @@ class BeltramiField(BoundField):
             average = aggregate(self.diffusivity(z, self.edges), z, self.edges)
         else:  # scores, weights and sums in one pass
             average = attend(pair, z, self.edges, normalise=self.diffusivity.normalise, storage=self.storage)
+        if self.kappa is not None:
+            average = self.kappa * average
         dz = average - (z if self.isolated is None else torch.where(self.isolated[:, None], 0.0, z))
         if self.alpha is None:
             return dz if self.source is None else dz + self.source
@@ -101,8 +105,8 @@ class BeltramiFlow(Flow):
 
     Computed as :math:`\alpha (A(z) - I) z + \beta z(0)`: the same for weights that sum to one over rows, and the
     mass-conserving flow for weights that do over columns. Without ``rate``, alpha is one; without ``source``, beta is
-    zero. ``storage`` is a shorter dtype, such as ``torch.bfloat16``, for the values that our GPU kernels gather along
-    edges; sums keep their precision.
+    zero; a ``coupling`` multiplies A by kappa. ``storage`` is a shorter dtype, such as ``torch.bfloat16``, for the
+    values that our GPU kernels gather along edges; sums keep their precision.
     """
 
     diffusivity: Diffusivity
@@ -113,10 +117,11 @@ class BeltramiFlow(Flow):
         *,
         rate: Rate | None = None,
         source: Source | None = None,
+        coupling: Coupling | None = None,
         storage: torch.dtype | None = None,
     ) -> None:
         super().__init__(diffusivity)
-        self.rate, self.source, self.storage = rate, source, storage
+        self.rate, self.source, self.coupling, self.storage = rate, source, coupling, storage
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> BeltramiField:
         return BeltramiField(self, edges, z if start is None else start)
@@ -129,8 +134,9 @@ class LinearFlow(Flow):
     .. math:: \frac{\partial z_i}{\partial t} = \alpha \sum_j a(z_i(0), z_j(0)) (z_j(t) - z_i(t)) + \beta z_i(0)
 
     Linear in z: scores are computed once per solve, or per segment if the graph is rewired between segments, and an
-    evaluation is one sparse product. ``storage`` is a shorter dtype, such as ``torch.bfloat16``, for the vectors that
-    ``Exponential`` keeps and gathers along edges on a GPU; sums keep their precision.
+    evaluation is one sparse product. A ``coupling`` multiplies the weights by kappa. ``storage`` is a shorter dtype,
+    such as ``torch.bfloat16``, for the vectors that ``Exponential`` keeps and gathers along edges on a GPU; sums keep
+    their precision.
     """
 
     diffusivity: Diffusivity
@@ -141,15 +147,26 @@ class LinearFlow(Flow):
         *,
         rate: Rate | None = None,
         source: Source | None = None,
+        coupling: Coupling | None = None,
         storage: torch.dtype | None = None,
     ) -> None:
         super().__init__(diffusivity)
-        self.rate, self.source, self.storage = rate, source, storage
+        self.rate, self.source, self.coupling, self.storage = rate, source, coupling, storage
 
     def bind(self, z: Tensor, edges: Edges, *, start: Tensor | None = None) -> LinearField:
-        alpha, source = rate_and_source(self.rate, self.source, z if start is None else start)
-        a, isolated = self.diffusivity(z, edges), self.diffusivity.normalise.isolated(edges)
-        norm = self.diffusivity.normalise.norm
-        return LinearField(
-            a, edges, isolated=isolated, alpha=alpha, source=source, norm=norm, storage=self.storage
-        )  # fmt: skip
+        return linear_field(self, edges, z if start is None else start, self.diffusivity(z, edges))
+
+
+def linear_field(flow: BeltramiFlow | LinearFlow, edges: Edges, start: Tensor, a: Tensor) -> LinearField:
+    """Return the linear field of a flow with the weights ``a`` (m,); ``start`` is z(0)."""
+    alpha, source = rate_and_source(flow.rate, flow.source, start)
+    normalise = flow.diffusivity.normalise
+    return LinearField(
+        a if flow.coupling is None else flow.coupling() * a,
+        edges,
+        isolated=normalise.isolated(edges),
+        alpha=alpha,
+        source=source,
+        norm=normalise.norm,
+        storage=flow.storage,
+    )

@@ -154,7 +154,8 @@ class Predictor:
         folder = Path(folder)
         path = folder / "predictor.json"
         if not path.exists():
-            raise DataError(f"{folder} holds no predictor.json: name the folder of a finished `beltrami train`.")
+            found = "predictions.npy there has all classes" if (folder / "predictions.npy").exists() else "train first"
+            raise DataError(f"{folder} has no predictor.json, which `beltrami train` on own tables writes: {found}.")
         try:
             facts = json.loads(limits.read_json(path))
             return Predictor._of_facts(folder, facts)

@@ -12,6 +12,7 @@ from numpy.polynomial.legendre import leggauss
 from torch import Tensor
 
 from beltrami.flow import BeltramiField, BoundField, Flow, FunctionField, LinearField, LinearFlow, TimeVarying
+from beltrami.flow.base import present
 from beltrami.flow.wrapped import WrappedFlow
 from beltrami.graph import Edges, aggregate
 from beltrami.model import Evolution
@@ -122,6 +123,8 @@ def _with_factor(f: BoundField, factor: Tensor) -> BoundField:
 
     def dz_dt(t: float, z: Tensor) -> Tensor:
         change = aggregate((factor - 1) * f.diffusivity(z, f.edges), z, f.edges)  # zero, but not its derivative
-        return f(t, z) + (change if f.alpha is None else f.alpha * change)
+        for scalar in present(f.alpha, f.kappa):
+            change = scalar * change
+        return f(t, z) + change
 
     return FunctionField(dz_dt, (*f.tensors, factor))

@@ -14,11 +14,12 @@ from beltrami.config.spec import RunConfig
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.target import Targets
 from beltrami.graph import Edges
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.model import Classifier, Inputs
 from beltrami.model.coder import Matrix
 from beltrami.predict.explain import explain
 from beltrami.predict.shares import Explanation, Margin
-from beltrami.run import similarity_edges, sparse_where_it_pays
+from beltrami.run import similarity_edges
 from beltrami.train import Classification, MultiLabel, Regression, Task, predict
 
 T = TypeVar("T")

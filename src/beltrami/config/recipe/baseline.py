@@ -1,17 +1,26 @@
-"""Recipes of the baselines, of GRAND and of the networks of Table 1, for each dataset of the paper."""
+"""Recipes of the baselines, of GRAND and of the networks of Table 1, for each dataset of the paper and others."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from beltrami.config.parser import override
-from beltrami.config.recipe.blend import COAUTHOR_CS, COMPUTERS, DOT, EXPONENTIAL, PHOTO, PPR, WHOLE_GRAPH
+from beltrami.config.recipe.blend import (
+    COAUTHOR_CS,
+    COMPUTERS,
+    DOT,
+    EXPONENTIAL,
+    PHOTO,
+    PPR,
+    TEN_SPLITS,
+    WHOLE_GRAPH,
+)
 from beltrami.config.spec import ConstantSpec, RunConfig, TerminalSpec, TrainSpec
 from beltrami.config.spec_graph import NoneSpec
 from beltrami.data import CATALOGUE
 from beltrami.errors import UnknownName
 
-DATASETS = ("digits", "cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo")
+DATASETS = ("digits", "cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo", *TEN_SPLITS)
 NONE = NoneSpec()
 TRAIN = TrainSpec(epochs=300, lr=0.01, weight_decay=5e-4, validate_every=1, time_grid=TerminalSpec())
 BARE = RunConfig(dataset="", recipe="", diffusivity=NONE, flow=NONE, scheme=NONE, train=TRAIN)
@@ -98,12 +107,14 @@ GRAND: Mapping[str, tuple[str, ...]] = {
     "coauthor-cs": (*COAUTHOR_CS, "diffusivity.width=8", "diffusivity.heads=4", "flow.source=false"),
     "computers": (*COMPUTERS, "model.feat=128", "flow.source=false"),
     "photo": (*PHOTO, "flow.source=false"),
+    **dict.fromkeys(TEN_SPLITS, (*PHOTO, "flow.source=false")),
 }
 """BLEND without positions, its attention a scaled dot product that is frozen at the start."""
 
 
 def baseline(name: str, dataset: str) -> RunConfig:
-    """Return a baseline, GRAND or a network of Table 1 for a dataset of the paper, or the digits, which are whole."""
+    """Return a baseline, GRAND or a network of Table 1 for a dataset of the paper, or for the digits or a heterophilous
+    graph, which are whole."""
     if dataset not in CATALOGUE:
         raise UnknownName("dataset", dataset, CATALOGUE)
     if dataset not in DATASETS:
@@ -113,7 +124,7 @@ def baseline(name: str, dataset: str) -> RunConfig:
         config, settings = TWO_LAYERS, (f"model.kind={name}", *COMMON, *ZOO[name])
     elif name == "grand":
         config, settings = EXPONENTIAL, (*DOT, "flow.source=true", "train.validate_every=2", *GRAND[dataset])
-    data = WHOLE_GRAPH if dataset == "digits" else ()
+    data = WHOLE_GRAPH if dataset == "digits" else TEN_SPLITS.get(dataset, ())
     return replace(override(config, [*data, *settings]), dataset=dataset, recipe=name)
 
 

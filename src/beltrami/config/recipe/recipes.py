@@ -1,35 +1,74 @@
 """All recipes by name, and how many configurations were compared for them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from beltrami.arguments import Seed, checked
 from beltrami.config.parser import override, read_config
-from beltrami.config.recipe.baseline import BASELINE_RECIPES, Recipes
+from beltrami.config.recipe.aids import with_aids, without_aids
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, BASELINES, DATASETS, Recipes
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
+from beltrami.config.recipe.paper import PAPER, paper, paper_knn
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
 
 PLANETOID = "planetoid"
-BLEND_RECIPES: Recipes = {"blend": blend, "blend-knn": blend_knn, "uniform": uniform, "polyakov": polyakov}
+
+
+def blend_plain(dataset: str) -> RunConfig:
+    """Return ``blend`` without training aids."""
+    return replace(without_aids(blend(dataset)), recipe="blend-plain")
+
+
+BLEND_RECIPES: Recipes = {
+    "blend": blend,
+    "blend-knn": blend_knn,
+    "blend-plain": blend_plain,
+    "uniform": uniform,
+    "polyakov": polyakov,
+    "paper": paper,
+    "paper-knn": paper_knn,
+}
 RECIPES: Recipes = {**BLEND_RECIPES, **BASELINE_RECIPES}
 """Recipes by name: functions that return the configuration for a dataset."""
-OURS = ("blend", "uniform", "blend-knn")
+OURS = ("blend", "blend-plain", "uniform", "blend-knn")
 ON_DATASETS = {"cora": 93, "citeseer": 235, "pubmed": 253, "coauthor-cs": 19, "computers": 21, "photo": 23}
-TRIED = {(name, dataset): count for name in OURS for dataset, count in ON_DATASETS.items()}
-"""Configurations compared on validation, by recipe and dataset: those of all of our recipes together, on random and on
-published splits, as listed in ``results/search``. Comparisons made before there were lists were not counted."""
+LISTED = {("cgnn", "photo"): 5, ("monet", "pubmed"): 11, ("sage-mean", "pubmed"): 4}
+UNLISTED = (
+    *((name, "cora") for name in ("gcn", "gat", "gat-ppr", "monet", "sage-mean")),
+    *((name, "citeseer") for name in ("gcn", "sage-mean", "gde")),
+    *(("monet", "computers"), ("sage-mean", "computers"), ("sage-mean", "photo")),
+)
+TRIED = {
+    **{(name, dataset): 1 for name in BASELINES for dataset in DATASETS if (name, dataset) not in UNLISTED},
+    **LISTED,
+    **{(name, dataset): 1 for name in ("paper", "paper-knn") for dataset in PAPER},
+    **{(name, dataset): count for name in OURS for dataset, count in ON_DATASETS.items()},
+}
+"""Configurations compared on validation, by recipe and dataset; 1 where none was compared with another: the settings of
+the paper, and baselines with the settings of their authors or of another baseline. Those of all of our recipes count
+together, on random and on published splits, as listed in ``results/search``; comparisons made before there were lists
+were not counted. ``UNLISTED`` baselines were compared with a few others before there were lists."""
 
 
 @checked
 def load_recipe(
-    name: str, dataset: str, *, protocol: str | None = None, seed: Seed | None = None, split_seed: Seed | None = None
+    name: str,
+    dataset: str,
+    *,
+    protocol: str | None = None,
+    seed: Seed | None = None,
+    split_seed: Seed | None = None,
+    aids: Sequence[str] | None = None,
 ) -> RunConfig:
     """Return the configuration of a recipe, one of ``RECIPES`` or a configuration file (``*.json``), as ``beltrami
     tune`` and every run write it, on one of the datasets that it has settings for.
 
     ``protocol``: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph. ``seed``: of
     weights and dropout, and of the split unless ``split_seed`` is given; by default the seeds of the file, or 0.
+    ``aids``: the training aids by name, one of ``AIDS``, with the values that ``blend`` has on this dataset, as far as
+    they apply to the model; none for an empty list, the recipe's own by default.
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
@@ -43,7 +82,8 @@ def load_recipe(
     if protocol == PLANETOID:
         data = replace(data, component="all")
         config = config if is_file(name) else _published(config)
-    return replace(config, seed=config.seed if seed is None else seed, data=data)
+    config = replace(config, seed=config.seed if seed is None else seed, data=data)
+    return config if aids is None else with_aids(config, load_recipe("blend", dataset, protocol=data.protocol), aids)
 
 
 def is_file(name: str) -> bool:
@@ -58,8 +98,10 @@ def search_count(config: RunConfig) -> int | None:
 
 
 def _published(config: RunConfig) -> RunConfig:
-    """Return ``blend`` or ``uniform`` with the settings for the published split."""
+    """Return ``blend``, ``blend-plain`` or ``uniform`` with the settings for the published split."""
     settings = PUBLISHED.get(config.dataset, ())
+    if config.recipe == "blend-plain":
+        return replace(without_aids(override(blend(config.dataset), settings)), recipe=config.recipe)
     if config.recipe == "blend":
         return override(config, settings)
     return override(config, [*settings, *UNIFORM], skip_inapplicable=True) if config.recipe == "uniform" else config
