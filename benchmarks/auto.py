@@ -25,9 +25,9 @@ from beltrami.data import Split, load, make_split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.labelled_split import hold_out
 from beltrami.errors import SolverError
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.predict import Conformal, bin_surplus, expected_calibration_error, match_confidence
 from beltrami.predict.trained_models import new_model, prepare
-from beltrami.run import sparse_where_it_pays
 
 COVERAGE = 0.9
 

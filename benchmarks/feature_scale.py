@@ -21,7 +21,7 @@ from beltrami.auto.selection import train_member
 from beltrami.data import load, make_split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.errors import SolverError
-from beltrami.run import sparse_where_it_pays
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 
 Change = Callable[[Tensor], Tensor]
 

@@ -78,7 +78,7 @@ def speed_on_gpu(folder: Path = RESULTS / "bench") -> str:
 def own_loop(folder: Path = RESULTS / "bench") -> str:
     """A row a size: a training step in a user's own loop and in ours, as multiples of PyG's GAT in a plain loop."""
     columns = {"GAT compiled": "gat_compiled", "GAT captured": "gat_recorded", "frozen, own loop": "frozen_loop"}
-    columns |= {"sparse features": "frozen_loop_sparse", "live, own loop": "live_loop", "frozen, our loop": "frozen"}
+    columns |= {"live, own loop": "live_loop", "frozen, our loop": "frozen"}
     columns |= {"in bfloat16": "frozen_bfloat16", "live, our loop": "live"}
     rows = []
     for row in json.loads((folder / "loop-h200.json").read_text())["rows"]:

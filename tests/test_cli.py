@@ -17,7 +17,8 @@ from shell import Beltrami, Outcome
 
 from beltrami import __version__
 from beltrami.cli import main
-from beltrami.config import RECIPES, load_recipe, override
+from beltrami.config import RECIPES, RunConfig, load_recipe, override
+from beltrami.config.recipe.aids import aids_of
 from beltrami.data import CATALOGUE
 from beltrami.model.zoo import TABLE
 
@@ -134,6 +135,20 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
         assert word in outcome.out
 
 
+def test_aids_are_those_of_the_configuration_that_is_trained(
+    beltrami: Beltrami, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[RunConfig] = []
+    monkeypatch.setattr("beltrami.cli.commands.train_recipe", lambda config, *_, **__: seen.append(config))
+    for given in (["citeseer"], ["citeseer", "--aids", "none"], ["citeseer", "--recipe", "gcn", "--aids", "same"]):
+        assert beltrami("train", *given).code == 0
+    assert [aids_of(config) for config in seen[:2]] == [["consistency", "self-training", "ema", "similarity"], []]
+    assert aids_of(seen[2]) == aids_of(seen[0])
+    assert seen[2].train.consistency == seen[0].train.consistency
+    assert beltrami("train", "cora", "--aids", "none", "--set", "train.ema=0.5").code == 0
+    assert aids_of(seen[3]) == ["ema"]  # settings come after the aids
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "match"),
@@ -161,6 +176,9 @@ def test_help_of_a_verb_names_its_options(beltrami: Beltrami, verb: str, words: 
         (["digits", "--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),
         (["digits", "--device", "cuda:x"], r"`--device` takes cpu, cuda or cuda:N; got 'cuda:x'"),
         (["digits", "--seed", "-1"], r"`--seed` must be from 0"),
+        (["digits", "--aids", "all"], r"unknown training aid 'all'.* Known: .*none.*same"),
+        (["digits", "--recipe", "auto", "--aids", "none"], r"`--aids`"),
+        (["digits", "--recipe", "paper"], r"unknown dataset for recipe 'paper' 'digits'"),
         (["ogbn-arxiv", "--recipe", "gcn"], r"unknown dataset for recipe 'gcn' 'ogbn-arxiv'"),
     ],
 )

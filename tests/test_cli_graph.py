@@ -235,7 +235,7 @@ def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        (["my"], r"unknown dataset 'my': .*Known: citeseer.* There is no file or folder my either"),
+        (["my"], r"unknown dataset 'my': .*Known: actor.* There is no file or folder my either"),
         (["my/"], r"there is no file or folder my/: check its path, or name a dataset, one of digits, cora"),
         (["my.csv"], r"there is no file or folder my.csv: check its path, or name a dataset"),
         (["rings", "--nodes", "nodes.csv"], r"rings is given beside `--nodes` or `--edges`: give one or the other"),
@@ -348,7 +348,7 @@ def test_explanation_of_no_node_is_refused(beltrami: Beltrami, run: Path) -> Non
 
 def test_folder_without_a_predictor_is_one_line_and_exit_code_1(beltrami: Beltrami) -> None:
     for verb in (["predict", "nowhere", "--out", "p.csv"], ["explain", "nowhere", "n1"]):
-        check_refused(beltrami(*verb), r"nowhere holds no predictor.json: name the folder of a finished", code=1)
+        check_refused(beltrami(*verb), r"nowhere has no predictor.json", code=1)
 
 
 def small_table(columns: dict[str, list[float]], labels: str) -> GraphTable:

@@ -1,9 +1,12 @@
 """`beltrami report`, `watch`, `compare` and `explain`: files that are written, pages that are served, and input that is
 refused in one sentence."""
 
+import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +54,14 @@ def test_compare_writes_a_page(beltrami: Beltrami, run: Path, tmp_path: Path) ->
     assert "2 runs compared" in (tmp_path / "compare.html").read_text()
 
 
+def test_compare_writes_figures(beltrami: Beltrami, run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    done = beltrami("compare", str(run), str(run), "--format", "svg")
+    assert done.code == 0, done.err
+    names = ["loss.svg", "test-time.svg", "validation-time.svg", "validation.svg"]
+    assert sorted(path.name for path in (tmp_path / "compare").iterdir()) == names
+
+
 def test_bad_input_is_refused_in_one_sentence(beltrami: Beltrami, run: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "begun").mkdir()
@@ -70,6 +81,7 @@ def test_bad_input_is_refused_in_one_sentence(beltrami: Beltrami, run: Path, tmp
         ("explain", "real", "x", "--top", "0"): "`--top` must be at least 1; got 0",
         ("compare", str(run)): "needs the folders of at least two runs; got 1",
         ("compare", str(run), "empty"): "empty holds no run",
+        ("compare", str(run), str(run), "--format", "gif"): "unknown format 'gif'",
     }.items():
         done = beltrami(*arguments)
         assert done.code != 0, arguments
@@ -97,11 +109,14 @@ def test_a_trained_run_is_reported_explained_and_watched(beltrami: Beltrami) -> 
         [sys.executable, "-c", command, "watch", "run", "--no-open"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
         text=True,
     )
     assert watching.stdout is not None
     address = watching.stdout.readline().split()[0]
     assert b'id="flow-data"' in urllib.request.urlopen(address, timeout=10).read()
-    watching.send_signal(signal.SIGINT)
-    assert watching.wait(20) == 0
-    watching.communicate()
+    port = urllib.parse.urlsplit(address).port
+    with socket.create_connection(("127.0.0.1", port)):  # browsers open connections before they ask anything
+        watching.send_signal(signal.SIGINT)
+        _, said = watching.communicate(timeout=20)
+    assert watching.returncode == 0, said

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ import pytest
 
 from beltrami.cli import main
 from beltrami.cli.study_tune import NAMES
+from beltrami.data import Availability
+from beltrami.lab.executor import Finished, JobReport, Local, OnEpoch, Worker
+from beltrami.lab.study.planning import Sampling
 from beltrami.lab.study.record import Record, RecordLog, read_records
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.summary import tabulate
@@ -129,6 +134,13 @@ def test_an_interrupted_study_says_how_to_continue(
         ),
         (["random", "--gpus-per-batch", "0.5"], r"`--gpus-per-batch 0.5` and `--device cpu` contradict each other"),
         (["random", "--cpus-per-batch", "0"], r"a batch needs `--cpus-per-batch` above 0"),
+        (["random", "--aids", "sme"], r"unknown training aid 'sme': did you mean 'same'\?"),
+        (["random", "--datasets", "digits", "--methods", "blend", "--hours", "0"], r"`--hours` must be above 0; got 0"),
+        (["random", "--set", "seed=3"], r"`--set seed=3`: the seeds of a study are those of its splits"),
+        (["all", "--methods", "blend"], r"`beltrami study all` makes every study as it is: leave out `--methods`"),
+        (["all", "--aids", "none"], r"`beltrami study all` makes every study as it is: leave out `--aids`"),
+        (["all", "--datasets", "coar"], r"unknown dataset 'coar': did you mean 'cora'\?"),
+        (["all", "--show"], r"leave out `--show`, or name a study"),
         (["runtime", "--address", "local"], r"times are measured without other work on the machine: leave out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -156,6 +168,55 @@ def test_without_a_name_the_studies_are_listed(
     assert NAMES.replace(" or ", ", ").split(", ") == list(STUDIES)
 
 
+@pytest.mark.slow
+def test_all_studies_are_run_in_turn_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two small studies on the digits, one of which counts parameters; a second call finds nothing to do."""
+    counted = replace(STUDIES["parameters"], methods=STUDIES["parameters"].methods[:2], datasets=("digits",))
+    again = replace(counted, name="planetoid", sampling=Sampling("shchur", 21, 1))
+    monkeypatch.setattr("beltrami.lab.study.studies.BY_IMPORTANCE", (counted, again))
+    arguments = ["all", "--out", str(tmp_path), "--hours", "1"]
+    assert beltrami(monkeypatch, *arguments) == 0
+    captured = capsys.readouterr()
+    assert "parameters: 2 of 2 runs" in captured.out
+    assert "planetoid: 42 of 42 runs" in captured.out
+    assert "every study is complete" in captured.out
+    seeds = [record.split_seed for record in read_records(tmp_path / "planetoid.jsonl")]
+    assert max(seeds[:40]) == 19  # every cell has its first splits before any gets more
+    assert sorted(seeds) == sorted(2 * list(range(21)))
+    assert beltrami(monkeypatch, *arguments) == 2
+    assert "is not empty: go on with it by `--resume`" in capsys.readouterr().err
+    assert beltrami(monkeypatch, *arguments, "--resume") == 0
+    assert len(read_records(tmp_path / "planetoid.jsonl")) == 42
+    monkeypatch.setattr("beltrami.lab.study.time_limit.TimeLimit.allows", lambda *_: False)
+    assert beltrami(monkeypatch, "all", "--out", str(tmp_path / "late"), "--hours", "1") == 0
+    captured = capsys.readouterr()
+    assert "44 runs are left: `beltrami study all --out" in captured.out
+    assert "parameters: the time left is too short for 2 runs" in captured.err
+
+
+def test_all_studies_need_a_dataset_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("beltrami.data.available", lambda name: Availability.DOWNLOAD)
+    assert beltrami(monkeypatch, "all", "--out", str(tmp_path)) == 1
+    assert "no dataset of a study is on this machine" in capsys.readouterr().err
+
+
+def test_cells_of_other_settings_are_left_out_of_all_studies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = replace(STUDIES["parameters"], methods=STUDIES["parameters"].methods[:2], datasets=("digits",))
+    monkeypatch.setattr("beltrami.lab.study.studies.BY_IMPORTANCE", (counted,))
+    one = ["parameters", "--datasets", "digits", "--methods", "gcn", "--set", "model.width=8", "--out", str(tmp_path)]
+    assert beltrami(monkeypatch, *one) == 0
+    assert beltrami(monkeypatch, "all", "--out", str(tmp_path), "--resume") == 0
+    captured = capsys.readouterr()
+    assert "parameters: gcn on digits has records of other settings and is left out." in captured.err
+    assert "parameters: 1 of 2 runs" in captured.out
+
+
 def test_ray_is_needed_only_for_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,38 +231,39 @@ def test_ray_is_needed_only_for_a_cluster(
     assert len(read_records(tmp_path / "parameters.jsonl")) == 1
 
 
-@pytest.mark.slow
-def test_a_study_on_ray_is_interrupted_and_continues_without_it(
+class InterruptedWorker:
+    """A worker of a study that is interrupted in its third job."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.jobs = worker, 0
+
+    def run(self, job: Any, on_epoch: OnEpoch) -> Generator[JobReport | Finished, None, None]:
+        self.jobs += 1
+        if self.jobs == 3:
+            raise KeyboardInterrupt
+        yield from self.worker.run(job, on_epoch)
+
+
+def test_a_study_on_a_cluster_is_interrupted_and_continues_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("ray")
-    runs = 4 + 2 * (os.cpu_count() or 1)  # more than can be under way
-    path = tmp_path / "random.jsonl"
+    runs, path = 4, tmp_path / "random.jsonl"
     arguments = ["random", "--datasets", "digits", "--methods", "blend", "--splits", str(runs), "--out", str(tmp_path)]
-    arguments += [word for setting in (*SHORT, "train.epochs=10") for word in ("--set", setting)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "beltrami", "study", *arguments, "--address", "local"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # which a shell in the background ignores
-    )
-    for _ in range(6000):
-        if path.exists() and path.read_bytes().count(b"\n") >= 1:
-            break
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (130, ""), err
+    arguments += [word for setting in SHORT for word in ("--set", setting)]
+    with monkeypatch.context() as patch:  # tests/test_cli_tune.py interrupts jobs of a real cluster
+        patch.setattr(
+            "beltrami.cli.study_run.ray_executor", lambda verb, worker, *_, **__: Local(InterruptedWorker(worker))
+        )
+        assert beltrami(patch, *arguments, "--together", "1", "--address", "local") == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
     before = len(read_records(path))
-    *told, last = err.splitlines()
+    *told, last = captured.err.splitlines()
     ended = rf"\d+/{runs} blend on digits, split \d+, seed \d+: test "
-    assert all(re.match(rf"({ended}|random: \d+/{runs} )", line) for line in told), err
+    assert all(re.match(rf"({ended}|random: \d+/{runs} )", line) for line in told), captured.err
     assert last.startswith(f"beltrami: interrupted with {before} of {runs} runs in {path}: go on with ")
     assert last.endswith("--address local --resume`.")
-    assert 1 <= before < runs
+    assert before == 2
 
     assert beltrami(monkeypatch, *arguments, "--resume") == 0
     assert f"n = {runs}" in capsys.readouterr().out

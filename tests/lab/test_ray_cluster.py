@@ -6,7 +6,7 @@ import socket
 import pytest
 from counting_worker import CountingWorker
 
-from beltrami.cli.study_tune import ray_executor
+from beltrami.cli.study_run import ray_executor
 from beltrami.errors import DataError
 from beltrami.lab.ray_cluster import QUIET, Ray, Resources
 
@@ -98,7 +98,7 @@ def test_capacity_is_counted_by_machine_and_nothing_is_left_behind(
     nodes = [{"Alive": alive, "Resources": machine} for alive, machine in machines]
     ended: list[bool] = []
     folders: list[str] = []
-    monkeypatch.setattr(Ray, "_connect", lambda self, folder: folders.append(folder))
+    monkeypatch.setattr("beltrami.lab.ray_cluster._connect", lambda address, folder: folders.append(folder))
     monkeypatch.setattr(ray, "nodes", lambda: nodes)
     monkeypatch.setattr(ray, "shutdown", lambda: ended.append(True))
     with Ray(CountingWorker(), HALF) as cluster:

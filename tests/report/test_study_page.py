@@ -10,14 +10,16 @@ import pytest
 from study_records import a_record
 
 from beltrami.config.recipe.recipes import TRIED
-from beltrami.lab.study.planning import Comparison
+from beltrami.lab.study.planning import Comparison, missing_cells
 from beltrami.lab.study.record import Record, read_folder
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.summary import Sample, tabulate
-from beltrami.report.study_page import figures, plots, results_page, write_page
+from beltrami.report.study_figures import over_datasets, plots
+from beltrami.report.study_page import figures, results_page, write_page
 from beltrami.report.study_terminal import comparison_text, print_studies, print_tables
 
 ROOT = Path(__file__).parents[2]
+HEADER = "|  | cora | citeseer | pubmed | coauthor-cs | computers | photo | ogbn-arxiv |"
 
 
 def some_records() -> list[Record]:
@@ -41,7 +43,7 @@ def test_a_cell_has_mean_deviation_interval_counts_and_the_papers_figure() -> No
     assert half is not None
     low, high = f"{84.5 - half:.2f}", f"{84.5 + half:.2f}"
     assert f"| blend | 84.50 ± 0.71<br>[{low}, {high}], n = 2, 1 failed<br>paper 84.8 ± 0.9 |" in text
-    assert re.search(r"^\| blend - uniform \| \+0.75 \[-2.43, 3.93\], n = 2 \|$", text, flags=re.MULTILINE)
+    assert re.search(r"^\| blend - uniform \| \+0.75 \[-2.43, 3.93\], n = 2<br>p = 0.205 \|$", text, flags=re.MULTILINE)
     assert "1 run failed and count" in text
     assert "Splits: digl. Measured on: cpu. torch: 2." in text
     assert "**test accuracy (%)**; the paper's: Table 3" in text
@@ -50,10 +52,30 @@ def test_a_cell_has_mean_deviation_interval_counts_and_the_papers_figure() -> No
 
 
 def test_the_page_states_how_many_configurations_were_tried() -> None:
-    assert "tried" not in results_page({"random": [a_record(), a_record("uniform")]})
-    assert f"blend on cora {TRIED['blend', 'cora']}" in results_page({"random": some_records()})
-    text = results_page({"random": [a_record(tried=40), a_record("uniform")]})
-    assert "Configurations tried on validation: blend on digits 40; not recorded for other rows." in text
+    text = results_page({"random": some_records()})
+    assert f"Configurations compared on validation\n\n{HEADER}" in text
+    assert f"| uniform, blend | {TRIED['blend', 'cora']} |" in text
+    text = results_page({"random": [a_record("blend", tried=40), a_record("mine"), a_record("gcn", dataset="pubmed")]})
+    assert re.search(r"^\| blend \|( *\|){7} 40 \|$", text, flags=re.MULTILINE)
+    assert re.search(r"^\| mine \|( *\|){7} not on record \|$", text, flags=re.MULTILINE)
+    assert re.search(r"^\| gcn \|  \|  \| 1 \|( *\|){5}$", text, flags=re.MULTILINE)
+    assert "compared on validation" not in results_page({"parameters": [a_record(study="parameters")]})
+
+
+def test_missing_cells_are_named_with_the_command_that_fills_them(capsys: pytest.CaptureFixture[str]) -> None:
+    text = results_page({"random": some_records()})
+    row = next(line for line in text.splitlines() if line.startswith("| paper |"))
+    assert row == "| paper | missing | missing | missing | missing | missing | missing | missing |"
+    assert re.search(r"^\| gcn \| missing( \| missing){5} \|  \|$", text, flags=re.MULTILINE)  # no recipe for the last
+    command = "`beltrami study random --methods uniform,blend --datasets citeseer,pubmed,coauthor-cs,computers,photo,"
+    assert f"- uniform, blend on citeseer, pubmed, coauthor-cs, computers, photo, ogbn-arxiv: {command}" in text
+    records = [*some_records(), a_record("gcn", dataset="photo")]
+    print_tables(
+        tabulate(STUDIES["random"], records), path=Path("r"), missing=missing_cells(STUDIES["random"], records)
+    )
+    out = capsys.readouterr().out
+    assert "missing: gcn on cora: `beltrami study random --methods gcn --datasets cora --device cuda --resume`" in out
+    assert "paper-knn" not in out  # rows without any run are on the page alone
 
 
 def test_the_page_has_the_notes_of_the_studies() -> None:
@@ -74,7 +96,8 @@ def test_ratios_are_printed_as_ratios() -> None:
 def test_the_terminal_shows_the_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     print_tables(tabulate(STUDIES["random"], some_records()), path=Path("random.jsonl"))
     out = capsys.readouterr().out
-    for word in ("84.50 ± 0.71", "n = 2, 1 failed", "paper 84.8 ± 0.9", "+0.75 [-2.43, 3.93], n = 2", "1 run failed"):
+    words = ("84.50 ± 0.71", "n = 2, 1 failed", "paper 84.8 ± 0.9", "+0.75 [-2.43, 3.93], n = 2", "1 run failed")
+    for word in (*words, "p = 0.205"):
         assert word in out
     assert "[95% interval of the mean, by Student's t]" in " ".join(out.split())
 
@@ -108,10 +131,18 @@ def curve(study: str) -> list[Record]:
     ]
 
 
+def ranked() -> list[Record]:
+    """Records of four methods on the datasets of the study, which rank in the same order everywhere."""
+    names = STUDIES["attention"].datasets
+    methods = {"uniform": 80.0, "angle": 81.0, "gaussian": 82.0, "alike": 83.0}
+    return [a_record(name, a, study="attention", dataset=one) for one in names for name, a in methods.items()]
+
+
 FIGURES: dict[str, Callable[[], dict[str, list[Record]]]] = {
     "random-paper": lambda: {"random": some_records()},
     "steps-test-accuracy": lambda: {"steps": curve("steps")},
     "positions-test-accuracy": lambda: {"positions": curve("positions")},
+    "attention-ranks": lambda: {"attention": [*ranked(), a_record("cosine-live", study="attention", dataset="cora")]},
     "time-flow": lambda: {"time": [a_record(study="time", extra={"along": [[1.0, 70.0], [2.0, 80.0]]})]},
 }
 
@@ -152,3 +183,29 @@ def test_curves_pass_through_the_means(tmp_path: Path) -> None:
     assert list(euler.get_xdata()) == [0.25, 0.5, 1.0, 1.5, 2.0, 3.0]
     assert list(euler.get_ydata()) == [81.5, 82.5, 83.5, 84.5, 85.5, 86.5]
     assert axis.lines[-1].get_ydata()[0] == 80.5  # dopri5, level
+
+
+@pytest.mark.slow
+def test_the_figure_of_ranks_joins_methods_that_are_not_told_apart() -> None:
+    figure = pytest.importorskip("matplotlib.figure", reason="figures need matplotlib: pip install beltrami[plot]")
+    table, _ = tabulate(STUDIES["attention"], ranked())
+    ranking = table.ranking
+    assert ranking is not None
+    assert dict(ranking.average) == {"alike": 1.0, "gaussian": 2.0, "angle": 3.0, "uniform": 4.0}
+    plot = over_datasets(table)
+    assert plot is not None
+    assert plot.caption.startswith("average ranks by test accuracy (%) over 6 datasets; Friedman's test: p < 0.001")
+    axis: Any = figure.Figure().subplots()
+    plot.panel(axis, "6 datasets")
+    bars = [list(line.get_xdata()) for line in axis.lines[4:]]
+    length = 2.569 * (4 * 5 / (6 * 6)) ** 0.5
+    assert bars[:-2] == [[1.0, 2.0], [2.0, 3.0], [3.0, 4.0]]  # q = 2.569 for four methods: 1.91
+    assert bars[-2] == pytest.approx([1.0, 1 + length], abs=1e-3)
+    assert {text.get_text() for text in axis.texts} == {"alike 1.00", "gaussian 2.00", "angle 3.00", "uniform 4.00"}
+
+
+def test_there_are_no_ranks_of_few_datasets_or_methods() -> None:
+    few, _ = tabulate(STUDIES["attention"], [each for each in ranked() if each.dataset in ("cora", "photo")])
+    two, _ = tabulate(STUDIES["attention"], [each for each in ranked() if each.method in ("uniform", "angle")])
+    assert few.ranking is None
+    assert two.ranking is None

@@ -1,7 +1,6 @@
 """The commands of the command line."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +9,16 @@ from typer import Argument, Option
 
 import beltrami
 from beltrami.cli import graph_options as own
+from beltrami.cli.cost_commands import bench, plan
 from beltrami.cli.ending import Commands, run_commands
 from beltrami.cli.file_commands import denoise, encode, rewire
+from beltrami.cli.folder_commands import convert, is_folder
+from beltrami.cli.folder_train import Memory, refuse_for_folder, train_folder
 from beltrami.cli.graph_commands import predict, train_auto, train_graph
-from beltrami.cli.option import Device, Settings, check_device, check_file, check_seed
+from beltrami.cli.option import Address, Aids, Device, Settings, check_device, check_seed
 from beltrami.cli.report_commands import compare, explain, report, watch
+from beltrami.cli.row_commands import train_precomputed
+from beltrami.cli.several_workers import Parts, SeveralWorkers, Timeout, WorkerCount
 from beltrami.cli.study_tune import study, tune
 from beltrami.cli.train_run import Every, Force, Json, Quiet, Resume, Running, check_recipe, train_recipe
 
@@ -70,6 +74,7 @@ def train(
         Option(help="Seed of weights, dropout and split; 0, or a recipe file's, by default.", callback=check_seed),
     ] = None,
     settings: Settings = None,
+    aids: Aids = None,
     log: Annotated[
         list[Path] | None,
         Option(help="Log of every epoch: JSON lines, `*.jsonl`, or a folder of TensorBoard events; may be repeated."),
@@ -81,10 +86,15 @@ def train(
     quiet: Quiet = False,
     json: Json = False,
     device: Device = "cpu",
+    memory: Memory = None,
     compare: Annotated[
         int | None,
         Option(min=1, help="Print means over so many splits, beside those of scikit-learn's LabelSpreading."),
     ] = None,
+    workers: WorkerCount = None,
+    parts: Parts = None,
+    timeout: Timeout = None,
+    address: Address = None,
 ) -> None:
     """Train a model on a dataset, or on a graph of your own, and report its accuracy.
 
@@ -104,35 +114,61 @@ def train(
     - `beltrami train cora --split planetoid --seed 3`
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
     - `beltrami train cora --set position.kind=deepwalk --set position.channels=64`
-    - `beltrami train citeseer --recipe blend-knn`
+    - `beltrami train citeseer --recipe blend-knn`, or paper, paper-knn: the published settings
+    - `beltrami train cora --aids none`, or `--recipe gcn --aids same`: without our training aids, or GCN with them
+    - `beltrami train FOLDER --memory 8GiB --device cuda`: a folder of arrays, read in blocks within this memory
     - `beltrami train cora --recipe gcn`, or gat, gat-ppr, monet, sage-mean, sage-maxpool, cgnn, gde, gode, lanczosnet,
       adalanczosnet, grand
-    - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of any run
+    - `beltrami train cora --recipe runs/tune-cora-blend/best.json`, or the `config.json` of a run on a dataset
+    - `beltrami train my-graph/ --recipe precomputed`: a graph folder, which need not fit into memory; datasets too
+    - `beltrami train pubmed --workers 4` trains on four processes, with the same numbers
+    - `beltrami train pubmed --workers 4 --address auto`: on the machines of a Ray cluster (`beltrami[tune]`)
     - `beltrami train cora --recipe gat-flow`: a row of the paper's Table 1; `beltrami zoo` prints them
     """
     from beltrami.config import check_settings, load_recipe, override
+    from beltrami.config.recipe.aids import read_aids
+    from beltrami.config.recipe.precomputed import dataset_spec
 
     running = Running(out, check_device(device), resume, force, checkpoint, quiet, json)
+    several = SeveralWorkers(workers, parts, timeout, address)
     options = own.GraphOptions(
         nodes, edges, label, id, features, weight, split_column, task, balanced, check, budget, fast, calibration
     )
     if check:
-        own.refuse_for_check({**running.training_only, "--log": log, "--compare": compare})
+        own.refuse_for_check({**running.training_only, **several.given, "--log": log, "--compare": compare})
+    if nodes is None and edges is None and is_folder(source):
+        datasets_only = {"--split": split, "--split-seed": split_seed, "--aids": aids, "--compare": compare}
+        refuse_for_folder(options, {**datasets_only, **several.given})
+        train_folder(source, running, memory=memory, recipe=recipe, seed=seed, settings=settings, logs=log)
+        return
+    if memory is not None:
+        raise ValueError("`--memory` is for a graph folder with a graph.json: name one, or leave the option out.")
     if own.is_own_graph(source, nodes, edges):
-        datasets_only = {"--split": split, "--split-seed": split_seed, "--set": settings, "--log": log}
-        own.refuse_for_own_graph(recipe, {**datasets_only, "--compare": compare, "--checkpoint": checkpoint})
+        datasets = {"--split": split, "--split-seed": split_seed, "--set": settings, "--aids": aids, "--log": log}
+        single = {"--compare": compare, "--checkpoint": checkpoint, **several.given}
+        own.refuse_for_own_graph(recipe, {**datasets, **single})
         train_graph(source, options, running, seed=seed or 0)
         return
     dataset, recipe = source or "digits", recipe or "blend"
     options.check_dataset(source, recipe)
     if recipe == own.AUTO:
-        own.refuse_for_auto({"--set": settings, "--log": log, "--compare": compare, "--checkpoint": checkpoint})
+        others = {"--set": settings, "--aids": aids, "--log": log, "--compare": compare, "--checkpoint": checkpoint}
+        own.refuse_for_auto({**others, **several.given})
         train_auto(dataset, options, running, split=split, split_seed=split_seed, seed=seed or 0)
         return
-    config = override(load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed), settings or [])
+    if recipe == own.PRECOMPUTED:
+        own.refuse_for_rows({"--aids": aids, "--compare": compare, "--check": check, **several.given})
+        spec = dataset_spec(dataset, protocol=split, split_seed=split_seed, seed=seed or 0)
+        train_precomputed(spec, running, seed=seed or 0, settings=settings or [], logs=log or [])
+        return
+    given = None if aids is None else read_aids(aids)
+    config = load_recipe(recipe, dataset, protocol=split, seed=seed, split_seed=split_seed, aids=given)
+    config = override(config, settings or [])
     check_settings(config)
     if check:
         check_recipe(config, running)
+    elif several.launches or several.is_asked:
+        several.train(config, running, logs=log or [], compare=compare)
     else:
         train_recipe(config, running, logs=log or [], compare=compare)
 
@@ -143,12 +179,16 @@ def evaluate(
     device: Device = "cpu",
 ) -> None:
     """Evaluate a trained model again and print its accuracy and the recorded one."""
+    from beltrami.config.run_kind import run_kind
     from beltrami.report.progress import display
     from beltrami.report.terminal import print_evaluation
-    from beltrami.run import evaluate_run
+    from beltrami.rows.row_run import evaluate_rows
+    from beltrami.run import CONFIG, evaluate_run
+    from beltrami.run_streamed import evaluate_streamed
 
+    evaluations = {"dataset": evaluate_run, "blocks": evaluate_streamed, "rows": evaluate_rows}
     with display("evaluating"):
-        result, val, test = evaluate_run(folder, device=check_device(device))
+        result, val, test = evaluations[run_kind(folder / CONFIG)](folder, device=check_device(device))
     print_evaluation(result, val_accuracy=val, test_accuracy=test)
 
 
@@ -173,49 +213,7 @@ def zoo() -> None:
     print_zoo(TABLE)
 
 
-def bench(
-    suite: Annotated[str, Option(help="train, infer, loop, rivals, memory, kernels, ensemble or scaling.")] = "train",
-    device: Device = "cpu",
-    size: Annotated[list[str] | None, Option(help="Datasets whose sizes to measure at; all seven by default.")] = None,
-    threads: Annotated[int | None, Option(help="Threads on the CPU; torch's own number by default.")] = None,
-    out: Annotated[Path | None, Option(help="Where to save the table, as JSON.")] = None,
-) -> None:
-    """Measure what training and inference cost, compared with PyG's GAT in the same process.
-
-    Graphs are the real ones if their files are available, and power-law graphs of the same size otherwise.
-
-    - `train`, `infer`: a step of training, or class scores for every node, relative to a GAT of two layers.
-    - `rivals`: the GAT itself: eager, compiled by torch, and captured as a CUDA graph.
-    - `memory`: the GPU memory of a training step.
-    - `kernels`: the hot operations against the vendor's library and plain torch, and against the copy bandwidth.
-    - `ensemble`: many seeds as one program, against one after the other.
-    - `scaling`: how the cost grows with the number of edges.
-
-    Example: `beltrami bench --suite train --size cora --size computers --device cuda --out bench.json`
-    """
-    import torch
-
-    from beltrami.lab.bench.problem import SIZES
-    from beltrami.lab.bench.suite import run_suite
-    from beltrami.report.progress import display
-    from beltrami.report.terminal import print_measurements
-    from beltrami.train import write_atomically
-
-    if threads is not None:
-        if threads < 1:
-            raise ValueError(f"`--threads` needs at least 1; got {threads}.")
-        torch.set_num_threads(threads)
-    if out is not None:
-        check_file(out)
-    command = " ".join(("beltrami", *sys.argv[1:]))
-    with display(f"measuring {suite}"):
-        report = run_suite(suite, device=check_device(device), sizes=size or SIZES, command=command)
-    print_measurements(report.rows, title=f"{report.suite} on {report.device}")
-    if out is not None:
-        write_atomically(out, report.to_json().encode())
-
-
-for command in (predict, explain, report, watch, compare, encode, rewire, bench, study, denoise, tune):
+for command in (predict, explain, report, watch, compare, convert, encode, rewire, plan, bench, study, denoise, tune):
     app.command()(command)
 
 

@@ -9,23 +9,37 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from beltrami.cli.option import Dataset, Device, Settings, check_device, check_file, check_seed
+from beltrami.cli.folder_commands import (
+    FolderOptions,
+    Memory,
+    Tolerance,
+    encode_graph_folder,
+    is_folder,
+    rewire_graph_folder,
+)
+from beltrami.cli.graph_options import refuse_for_dataset, refuse_for_datasets_only
+from beltrami.cli.option import Device, Settings, check_device, check_file, check_seed
 from beltrami.errors import UnknownName
 
 COMPARISON, PAGE = "-compare.png", ".html"  # replace the suffix of OUT
-Component = Annotated[str, Option(help="Of the graph: largest, or all. A run needs the same `data.component`.")]
-Out = Annotated[Path, Option(help="The file to write, in safetensors.")]
+Component = Annotated[
+    str | None, Option(help="Of a dataset: largest, the default, or all. A run needs the same `data.component`.")
+]
+Dataset = Annotated[str, Argument(help="A dataset's name; `beltrami datasets` lists them. Or a graph folder.")]
+Out = Annotated[Path, Option(help="The file to write, in safetensors; for a graph folder the folder to write.")]
 
 
 def encode(
     dataset: Dataset,
     encoding: Annotated[str, Option(help="How: ppr, heat, laplacian, walk, deepwalk or hyperbolic.")],
     out: Out,
-    component: Component = "largest",
+    component: Component = None,
     seed: Annotated[
         int | None, Option(help="Seed of deepwalk and hyperbolic; 0 by default.", callback=check_seed)
     ] = None,
     settings: Settings = None,
+    memory: Memory = None,
+    tolerance: Tolerance = None,
     device: Device = "cpu",
 ) -> None:
     """Write positions of a dataset's nodes to a file.
@@ -36,10 +50,21 @@ def encode(
     A run takes the positions with `--set position.kind=file --set position.path=FILE`, and checks that they are those
     of its graph.
 
+    A graph folder, which `beltrami convert` writes, has ppr and deepwalk in bounded memory: npy arrays in the folder of
+    `--out`, which may be the same.
+
     Examples:
     - `beltrami encode cora --encoding deepwalk --set position.channels=64 --out cora-deepwalk.safetensors`
     - `beltrami train cora --set position.kind=file --set position.path=cora-deepwalk.safetensors`
+    - `beltrami encode my-graph --encoding ppr --set position.top=32 --tolerance 1e-3 --memory 16GiB --out my-rows`
     """
+    options = FolderOptions(memory, tolerance)
+    if is_folder(dataset):
+        refuse_for_datasets_only({"--component": component, "--device": None if device == "cpu" else device})
+        encode_graph_folder(Path(dataset), encoding, out, seed=seed, settings=settings or [], options=options)
+        return
+    refuse_for_dataset(dataset, vars(options))
+    component = component or "largest"
     from beltrami import precompute
     from beltrami.report.progress import display
     from beltrami.report.terminal import print_positions
@@ -58,8 +83,10 @@ def rewire(
     stencil: Annotated[str, Option(help="How: knn, radius, digl, threshold, complete, isolated or keep.")],
     out: Out,
     positions: Annotated[Path | None, Option(help="Positions for knn and radius, as `encode` wrote them.")] = None,
-    component: Component = "largest",
+    component: Component = None,
     settings: Settings = None,
+    memory: Memory = None,
+    tolerance: Tolerance = None,
     device: Device = "cpu",
 ) -> None:
     """Write the graph that a stencil makes of a dataset's graph, and compare the two.
@@ -72,11 +99,22 @@ def rewire(
     A run takes the graph with `--set stencil.kind=file --set stencil.path=FILE`, and checks that it was made of its
     own.
 
+    Of a graph folder, which `beltrami convert` writes, digl and knn make a new graph folder in bounded memory;
+    `--positions` then names an array file, such as `pos.npy`.
+
     Examples:
     - `beltrami rewire cora --stencil digl --set stencil.k=64 --out cora-digl.safetensors`
     - `beltrami rewire cora --stencil knn --positions cora-deepwalk.safetensors --out cora-knn.safetensors`
     - `beltrami train cora --set stencil.kind=file --set stencil.path=cora-digl.safetensors --set stencil.loops=0`
+    - `beltrami rewire my-graph --stencil knn --set stencil.k=16 --memory 16GiB --out my-neighbours`
     """
+    options = FolderOptions(memory, tolerance)
+    if is_folder(dataset):
+        refuse_for_datasets_only({"--component": component, "--device": None if device == "cpu" else device})
+        rewire_graph_folder(Path(dataset), stencil, out, positions=positions, settings=settings or [], options=options)
+        return
+    refuse_for_dataset(dataset, vars(options))
+    component = component or "largest"
     from beltrami import precompute
     from beltrami.report.progress import display
     from beltrami.report.terminal import print_rewiring

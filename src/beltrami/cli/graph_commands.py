@@ -11,7 +11,9 @@ from typer import Argument, Option
 
 from beltrami.cli.graph_options import AUTO, GraphOptions, run_name
 from beltrami.cli.option import Device, check_device, check_file
-from beltrami.cli.train_run import Running, resume_command
+from beltrami.cli.resumable import resume_command
+from beltrami.cli.row_commands import write_saved_predictions
+from beltrami.cli.train_run import Running
 from beltrami.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -119,19 +121,26 @@ def predict(
 
     Without another graph, the predictions are those at the nodes of the training graph. Another graph needs the same
     columns; its predictions have no sets, as nothing guarantees their coverage. A JSON file beside the table says what
-    the sets promise.
+    the sets promise. Of a run on a graph folder, the numbers, classes and probabilities of all nodes are written.
 
     Examples:
     - `beltrami predict runs/my --out predictions.csv`
     - `beltrami predict runs/my --out predictions.parquet --coverage 0.95`
     - `beltrami predict runs/my --nodes new-nodes.csv --edges new-edges.csv --out new.csv`
     """
+    from beltrami.config.run_kind import run_kind
     from beltrami.data.graph_reader import read_graph
     from beltrami.predict.predictor import Predictor
     from beltrami.predict.table_file import check_table_path
     from beltrami.report.graph_report import print_predictions
     from beltrami.report.progress import display
+    from beltrami.run import CONFIG
 
+    if run_kind(folder / CONFIG) != "dataset":
+        of_predictors = {"SOURCE": source, "--nodes": nodes, "--edges": edges, "--coverage": coverage}
+        others = {"--no-sets": no_sets, "--smoothing": smoothing or None, "--from-features": from_features}
+        write_saved_predictions(folder, out, {**of_predictors, **others})
+        return
     where = check_device(device)
     _check_coverage(coverage, no_sets=no_sets)
     if not 0 <= smoothing <= 1:

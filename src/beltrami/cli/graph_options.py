@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from beltrami.errors import UnknownName
 
-AUTO = "auto"
+AUTO, PRECOMPUTED = "auto", "precomputed"
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 Source = Annotated[
@@ -103,22 +103,49 @@ def is_own_graph(source: str | None, nodes: Path | None, edges: Path | None) -> 
 
 def refuse_for_own_graph(recipe: str | None, options: Mapping[str, object]) -> None:
     """Refuse options that only datasets have, and every recipe but auto."""
+    if recipe == PRECOMPUTED:
+        raise ValueError(
+            "`--recipe precomputed` takes a dataset or a graph folder, with graph.json: write the graph as one first."
+        )
     if recipe not in (None, AUTO):
         raise ValueError(f"`--recipe {recipe}` is for datasets: a graph of your own is trained by auto, the default.")
-    _refuse(options, "is for datasets, and this is a graph of your own")
+    refuse_given(options, "is for datasets, and this is a graph of your own")
 
 
 def refuse_for_auto(options: Mapping[str, object]) -> None:
     """Refuse options that the recipe auto does not have on a dataset."""
-    _refuse(options, "is for a single recipe, and auto tries several")
+    refuse_given(options, "is for a single recipe, and auto tries several")
+
+
+def refuse_for_rows(options: Mapping[str, object]) -> None:
+    """Refuse options that the recipe precomputed does not have."""
+    refuse_given(options, "is not for the recipe precomputed")
 
 
 def refuse_for_check(options: Mapping[str, object]) -> None:
     """Refuse options that ``--check`` would ignore."""
-    _refuse(options, "is for training, and `--check` trains nothing")
+    refuse_given(options, "is for training, and `--check` trains nothing")
 
 
-def _refuse(options: Mapping[str, object], reason: str) -> None:
+def refuse_for_datasets_only(options: Mapping[str, object]) -> None:
+    """Refuse options of ``encode`` and ``rewire`` that a graph folder does not have."""
+    refuse_given(options, "is for datasets, and this is a graph folder")
+
+
+def refuse_for_dataset(name: str, options: Mapping[str, object]) -> None:
+    """Refuse options of ``encode`` and ``rewire`` that only a graph folder has."""
+    refuse_given(
+        {f"--{option}": value for option, value in options.items()}, f"is for graph folders, and {name} is none"
+    )
+
+
+def refuse_columns(options: Mapping[str, object], reason: str) -> None:
+    """Refuse options that name columns, for a source that has none to name."""
+    refuse_given(options, f"names a column of tables, and {reason}")
+
+
+def refuse_given(options: Mapping[str, object], reason: str) -> None:
+    """Refuse the first option, by its flag, that was given."""
     for name, value in options.items():
         if _is_given(value):
             raise ValueError(f"`{name}` {reason}: leave it out.")

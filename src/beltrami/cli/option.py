@@ -1,5 +1,7 @@
 """Options that several commands share, and their checks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +13,15 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", help="Change a setting, such as `--set train.epochs=50`; may be repeated.", metavar="NAME=VALUE"),
 ]
+Aids = Annotated[
+    str | None,
+    Option(
+        help="Training aids: none, same for those of `blend` on the dataset, or names separated by commas; by default "
+        "the recipe's own.",
+        metavar="none|same",
+    ),
+]
+Address = Annotated[str | None, Option(help="A Ray cluster, such as auto; `local` is this machine.")]
 
 
 def check_seed(parameter: CallbackParam, value: int | None) -> int | None:
@@ -33,6 +44,15 @@ def check_device(name: str) -> str:
     if name != "cuda" and int(name[5:]) >= torch.cuda.device_count():
         raise ValueError(f"`--device {name}`: there are {torch.cuda.device_count()} CUDA devices, counted from 0.")
     return name
+
+
+@contextmanager
+def needs_ray(command: str) -> Iterator[None]:
+    """Refuse a command in whose block Ray cannot be imported."""
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(f"`{command}` needs Ray ({error}): `pip install 'beltrami[tune]'`.") from None
 
 
 def check_folder(folder: Path) -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from beltrami.report.run_data import RunData
 
 PAGE, FIGURES, FILM = "report.html", "figures", "flow"  # in the folder of the run
-FORMATS = ("html", "png", "svg", "pdf", "gif", "mp4")
+COMPARED = "compare"  # in the current folder
+FIGURE_FORMATS = ("png", "svg", "pdf")
+FORMATS = ("html", *FIGURE_FORMATS, "gif", "mp4")
 Run = Annotated[Path, Argument(help="The folder that `beltrami train` wrote.", metavar="RUN")]
 Runs = Annotated[list[Path], Argument(help="The folders that `beltrami train` wrote, two or more.", metavar="RUN...")]
 
@@ -45,7 +47,7 @@ def report(
         raise UnknownName("format", format, FORMATS)
     start, where = perf_counter(), check_device(device)
     _check_run(folder)
-    if format in ("png", "svg", "pdf"):
+    if format in FIGURE_FORMATS:
         target = out or folder / FIGURES
         check_folder(target)
     else:
@@ -93,28 +95,41 @@ def watch(
 
 def compare(
     folders: Runs,
-    out: Annotated[Path, Option(help="The page to write.")] = Path("compare.html"),
+    out: Annotated[
+        Path | None,
+        Option(help="The file to write, for png, svg and pdf the folder; by default compare.html or compare."),
+    ] = None,
+    format: Annotated[str, Option(help="html: a page; png, svg or pdf: a file for each figure.")] = "html",
     device: Device = "cpu",
 ) -> None:
     """Write a page that shows runs side by side: scores, curves, settings that differ, and where predictions differ.
 
     Differences are those from the first run.
 
-    Example: `beltrami compare runs/cora-blend-0 runs/cora-gcn-0 --out compare.html`
+    Examples:
+    - `beltrami compare runs/cora-blend-0 runs/cora-gcn-0 --out compare.html`
+    - `beltrami compare runs/cora-blend-0 runs/cora-gcn-0 --format pdf` writes the figures to `compare`.
     """
+    if format not in ("html", *FIGURE_FORMATS):
+        raise UnknownName("format", format, ("html", *FIGURE_FORMATS))
     start, where = perf_counter(), check_device(device)
     if len(folders) < 2:
         raise ValueError(f"`beltrami compare` needs the folders of at least two runs; got {len(folders)}.")
     for folder in folders:
         _check_run(folder)
-    check_file(out)
+    target = out or Path(COMPARED if format in FIGURE_FORMATS else f"{COMPARED}.html")
+    (check_folder if format in FIGURE_FORMATS else check_file)(target)
     runs = _read(folders, where, explained=False)
 
     from beltrami.data.file import write_atomically
-    from beltrami.report.compare import compare_page
+    from beltrami.report.compare import compare_figures, compare_page
+    from beltrami.report.plot import save_figures
 
-    write_atomically(out, compare_page(runs).encode())
-    _print_files([out], start)
+    if format in FIGURE_FORMATS:
+        _print_files(save_figures(compare_figures(runs), target, format), start)
+        return
+    write_atomically(target, compare_page(runs).encode())
+    _print_files([target], start)
 
 
 def explain(
@@ -179,7 +194,7 @@ def _check_run(folder: Path) -> None:
 
 
 def _read(folders: Sequence[Path], device: str, *, explained: bool = True) -> "list[RunData]":
-    """Return the data of runs, with explanations of predictions or without."""
+    """Return the data of runs; with explanations and baselines, or without both."""
     from beltrami.report.collect import LoadedRun
     from beltrami.report.progress import display
 
@@ -187,7 +202,7 @@ def _read(folders: Sequence[Path], device: str, *, explained: bool = True) -> "l
     for folder in folders:
         with display(f"reading {folder}") as shown:
             run = LoadedRun.load(folder, device=device, progress=shown.update)
-            found.append(run.data(progress=shown.update) if explained else run.data(seconds=0, progress=shown.update))
+            found.append((run.data if explained else run.with_flow)(progress=shown.update))
     return found
 
 
@@ -202,7 +217,7 @@ def _write(data: "RunData", target: Path, format: str) -> list[Path]:
 
             write_atomically(target, report_page(data).encode())
             return [target]
-        if format in ("png", "svg", "pdf"):
+        if format in FIGURE_FORMATS:
             from beltrami.report.plot import save_figures
             from beltrami.report.run_figures import run_figures
 

@@ -1,37 +1,33 @@
 """The commands ``study`` and ``tune``, which leave a record of every run and can be resumed."""
 
-import shlex
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
-from beltrami.cli.option import Dataset, Device, Settings, check_device, check_folder, check_seed
+from beltrami.cli.option import Address, Aids, Dataset, Device, Settings, check_folder, check_seed
+from beltrami.cli.study_run import Execution, ray_executor, resumable, run_all, run_one
 from beltrami.errors import DataError, UnknownName
 
-if TYPE_CHECKING:
-    from beltrami.lab.executor import Executor, Worker
-    from beltrami.lab.study.record import RecordLog
-    from beltrami.lab.study.work import Work
-
-NAMES = "planetoid, random, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
+ALL = "all"
+NAMES = "planetoid, random, aids, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
 Resume = Annotated[bool, Option("--resume", help="Continue a results file: runs with a result are not repeated.")]
 
 
 def study(
-    name: Annotated[str | None, Argument(help=f"Which study: {NAMES}. Without a name, they are listed.")] = None,
+    name: Annotated[
+        str | None, Argument(help=f"Which study: {NAMES}; or all. Without a name, they are listed.")
+    ] = None,
     datasets: Annotated[list[str] | None, Option(help="Datasets, separated by commas; else the study's.")] = None,
     methods: Annotated[list[str] | None, Option(help="Methods or recipe files, separated by commas.")] = None,
     splits: Annotated[int | None, Option(help="Random splits of each dataset.")] = None,
     inits: Annotated[int | None, Option(help="Runs from other seeds on each split.")] = None,
     settings: Settings = None,
+    aids: Aids = None,
     device: Device = "cpu",
+    hours: Annotated[float | None, Option(help="Start no batch that cannot end in so many hours.")] = None,
     together: Annotated[int | None, Option(help="Runs in one program; by default 25 on a GPU, 1 on the CPU.")] = None,
-    address: Annotated[str | None, Option(help="A Ray cluster, such as auto; `local` is this machine.")] = None,
+    address: Address = None,
     cpus_per_batch: Annotated[float | None, Option(help="Cores of a batch, with Ray; 1 by default.")] = None,
     gpus_per_batch: Annotated[float | None, Option(help="GPUs of a batch, with Ray; 1 with `--device cuda`.")] = None,
     resume: Resume = False,
@@ -44,6 +40,8 @@ def study(
     continues with `--resume`. A run that fails leaves its error, and is repeated then. A run that another study in the
     folder has made already is copied from there.
 
+    - `all`: the missing runs of every study, with `--hours` as many as the time allows; `--resume` goes on.
+    - `aids`: the training aids, taken from ours and given to GCN and GAT, one at a time.
     - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
     - `attention`: the four diffusivities, frozen and live, against uniform weights.
     - `positions`: with and without, and over their width. `rewiring`: the graph that the flow is on.
@@ -54,65 +52,44 @@ def study(
 
     Examples:
     - `beltrami study random --device cuda`
+    - `beltrami study all --device cuda --hours 0.4 --resume`
     - `beltrami study random --device cuda --address auto --gpus-per-batch 0.5`
     - `beltrami study planetoid --datasets cora --methods blend,uniform --inits 5 --resume`
     """
-    from beltrami.data import load
-    from beltrami.lab.study.planning import plan
-    from beltrami.lab.study.record import RecordLog, read_records
-    from beltrami.lab.study.runner import pending, reuse, run_study
+    from beltrami.config.recipe.aids import read_aids
+    from beltrami.lab.study.planning import missing_cells, plan
+    from beltrami.lab.study.record import read_records
     from beltrami.lab.study.studies import STUDIES
     from beltrami.lab.study.summary import tabulate
-    from beltrami.report.progress import RunCounter, display
-    from beltrami.report.study_terminal import describe_run, print_studies, print_tables
+    from beltrami.report.study_terminal import print_studies, print_tables
 
     if name is None:
         print_studies(STUDIES)
         return
-    if name not in STUDIES:
-        raise UnknownName("study", name, STUDIES)
-    chosen, path = STUDIES[name], out / f"{name}.jsonl"
-    if show:
-        if not (records := read_records(path)):
-            raise ValueError(f"there are no results at {path}: run `beltrami study {name}` first, or set `--out`.")
-        print_tables(tabulate(chosen, records), path=path)
-        return
-    executor, size = _study_executor(chosen.work, device, together, address, cpus_per_batch, gpus_per_batch)
+    if name not in STUDIES and name != ALL:
+        raise UnknownName("study", name, (*STUDIES, ALL))
     only, rows = (list(filter(None, map(str.strip, ",".join(given or ()).split(",")))) for given in (datasets, methods))
     for option, given, named in (("--datasets", datasets, only), ("--methods", methods, rows)):
         if given and not named:
             raise ValueError(f"`{option} {','.join(given)}` names nothing: give names, or leave it out for all.")
-    runs = plan(chosen, datasets=only, methods=rows, splits=splits, inits=inits, settings=settings or [])
-    check_folder(out)
-    with RecordLog(path, resume=resume) as log:
-        reuse(chosen, runs, log)
-        if todo := pending(runs, log):
-            with display() as shown:
-                for dataset in dict.fromkeys(run.config.dataset for run in todo):
-                    load(dataset, progress=shown.update)  # missing files are an error now, not after hours
-            resumable = _resumable(log, lambda: f"{len(runs) - len(pending(runs, log))} of {len(runs)} runs")
-            with resumable, executor, display() as shown:
-                watch = RunCounter(shown, len(todo), name, describe_run)
-                run_study(executor, todo, log, batch_size=size, watch=watch)
-        print_tables(tabulate(chosen, log.records), path=path)
-
-
-def _study_executor(
-    work: "Work", device: str, together: int | None, address: str | None, cpus: float | None, gpus: float | None
-) -> "tuple[Executor, int]":
-    """Return the executor and the size of its batches."""
-    from beltrami.lab.study.runner import BatchWorker, batch_size, local_executor
-
-    size = batch_size(work, device=device, together=together)
-    if address is None and cpus is None and gpus is None:
-        return local_executor(work, device=check_device(device), size=size)
-    if work.exclusive:
-        raise ValueError(
-            "times are measured without other work on the machine: leave out `--address`, `--cpus-per-batch` and "
-            "`--gpus-per-batch`."
-        )
-    worker, verb = BatchWorker(work, device), "beltrami study --address"
-    return ray_executor(verb, worker, "batch", device, cpus=cpus, gpus=gpus, address=address or "local"), size
+    options = Execution(out, resume, device, together, address, cpus_per_batch, gpus_per_batch, hours)
+    if name == ALL:
+        own = {"--methods": rows, "--splits": splits, "--inits": inits, "--set": settings, "--aids": aids}
+        for option in [option for option, value in {**own, "--show": show}.items() if value]:
+            raise ValueError(f"`beltrami study all` makes every study as it is: leave out `{option}`, or name a study.")
+        run_all(only, options)
+        return
+    chosen, path = STUDIES[name], out / f"{name}.jsonl"
+    if show:
+        if not (records := read_records(path)):
+            raise ValueError(f"there are no results at {path}: run `beltrami study {name}` first, or set `--out`.")
+        print_tables(tabulate(chosen, records), path=path, missing=missing_cells(chosen, records))
+        return
+    executor, size = options.executor(chosen.work)
+    given_aids = None if aids is None else read_aids(aids)
+    changes = {"splits": splits, "inits": inits}
+    runs = plan(chosen, datasets=only, methods=rows, settings=settings or [], aids=given_aids, **changes)
+    run_one(chosen, runs, options, executor, size)
 
 
 def tune(
@@ -163,7 +140,7 @@ def tune(
         if todo := search.pending(trials, log.records):
             with display() as shown:
                 load_problem(search.base, progress=shown.update)  # missing files are an error now; caches positions
-            with _resumable(log, lambda: f"{len(log.done())} trials"), executor, display() as shown:
+            with resumable(log, lambda: f"{len(log.done())} trials"), executor, display() as shown:
                 watch = RunCounter(shown, len(todo), f"{dataset} / {search.base.recipe}", describe_trial)
                 run_search(executor, search, todo, log, watch=watch)
         best = search.best(log.records)
@@ -172,32 +149,3 @@ def tune(
             raise DataError(f"none of the {failed} trials has a result; the last failed: {last}")
         write_atomically(folder / "best.json", best.to_json().encode())
         print_search(search, log.records, best, path=folder / "best.json")
-
-
-def ray_executor(
-    verb: str, worker: "Worker", unit: str, device: str, *, cpus: float | None, gpus: float | None, address: str
-) -> "Executor":
-    """Return an executor on a Ray cluster; a ``unit``, trial or batch, has one core and on cuda one GPU by default."""
-    from beltrami.lab.ray_cluster import LOCAL, Ray, Resources
-
-    gpus = float(device == "cuda") if gpus is None else gpus
-    resources = Resources(unit, device, 1.0 if cpus is None else cpus, gpus)
-    if address == LOCAL:
-        check_device(device)
-    try:
-        return Ray(worker, resources, address=address)
-    except ImportError as error:
-        raise ValueError(f"`{verb}` needs Ray ({error}): `pip install 'beltrami[tune]'`.") from None
-
-
-@contextmanager
-def _resumable(log: "RecordLog", done: Callable[[], str]) -> Iterator[None]:
-    """After an interrupt, print what is done and how to continue."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        arguments = sys.argv[1:] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
-        command = shlex.join(["beltrami", *arguments])
-        log.reread()
-        typer.echo(f"beltrami: interrupted with {done()} in {log.path}: go on with `{command}`.", err=True)
-        raise typer.Exit(130) from None

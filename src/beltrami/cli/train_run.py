@@ -1,25 +1,20 @@
 """The training of one recipe by the command line: its folder, its checkpoints, and how it stops and goes on."""
 
-import json
-import shlex
-import signal
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import typer
 from typer import Option
 
 from beltrami.cli.graph_options import read_duration
-from beltrami.errors import Interrupted
+from beltrami.cli.resumable import Following, finished_run, log_writers
 
 if TYPE_CHECKING:
     from beltrami.config import RunConfig
+    from beltrami.model import Classifier
     from beltrami.result import RunResult
     from beltrami.train import Checkpoints
 
@@ -30,7 +25,6 @@ Every = Annotated[
 ]
 Quiet = Annotated[bool, Option("--quiet", help="Print errors alone.")]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
-LOG = "epochs.jsonl"  # a line for each epoch, in the folder of a run
 
 
 @dataclass(frozen=True)
@@ -78,35 +72,59 @@ class Running:
             yield
 
 
-def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path], compare: int | None) -> None:
-    """Train a configuration in its folder, or go on with it, and print the result."""
-    from beltrami.config.build import build_training
-    from beltrami.precompute import resolve_files
-    from beltrami.report.progress import display, epoch_callback
-    from beltrami.report.terminal import print_run
-    from beltrami.result import RunResult
-    from beltrami.run import load_problem, run_config, save_run
-    from beltrami.run_folder import CHECKPOINT, is_finished, run_folder
-    from beltrami.train import Callback, Checkpoints, JSONLines, TensorBoard
+class Trainer(Protocol):
+    """Trains a configuration: in this process, or on several workers."""
 
-    config = resolve_files(config)
-    about, name = json.loads(config.to_json()), f"{config.dataset}-{config.recipe}-{config.seed}"
-    resumes = (lambda folder: _settings_of(folder) == about) if running.resume else None
-    writers: list[Callback] = [JSONLines(path) if path.suffix == ".jsonl" else TensorBoard(path) for path in logs]
-    with run_folder(running.out, name, force=running.force, resumes=resumes) as folder, running.printing():
-        if running.resume and is_finished(folder):
-            result = _finished(folder, about)
-        else:
-            with display(quiet=running.quiet) as shown:
-                problem = load_problem(config, device=running.device, progress=shown.update)
-            checkpoints = Checkpoints(folder / CHECKPOINT, about, **running.every)
-            epochs, title = build_training(config.train).most_epochs, f"{config.dataset} / {config.recipe}"
-            with display(quiet=running.quiet) as shown, stopping(checkpoints, folder):
-                show = epoch_callback(shown, epochs, title=title)
-                following: list[Any] = [show, JSONLines(folder / LOG), *writers]
-                found, model = run_config(config, problem=problem, callbacks=following, checkpoints=checkpoints)
-            save_run(folder, config, found, model)
-            result = RunResult.read(folder / "result.json")
+    def open(self, config: "RunConfig", progress: Callable[..., None]) -> None:
+        """Read the data, and report to ``progress``."""
+
+    def run(
+        self, config: "RunConfig", callbacks: Sequence[Any], checkpoints: "Checkpoints"
+    ) -> "tuple[RunResult, Classifier]":
+        """Train, and return the result and the model."""
+
+
+class DatasetTrainer:
+    """Trains on a dataset in memory."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def open(self, config: "RunConfig", progress: Callable[..., None]) -> None:
+        from beltrami.run import load_problem
+
+        self.problem = load_problem(config, device=self.device, progress=progress)
+
+    def run(
+        self, config: "RunConfig", callbacks: Sequence[Any], checkpoints: "Checkpoints"
+    ) -> "tuple[RunResult, Classifier]":
+        from beltrami.run import run_config
+
+        return run_config(config, problem=self.problem, callbacks=callbacks, checkpoints=checkpoints)
+
+
+def train_recipe(
+    config: "RunConfig",
+    running: Running,
+    *,
+    logs: Sequence[Path],
+    compare: int | None,
+) -> None:
+    """Train a configuration in its folder, or go on with it, and print the result."""
+    from beltrami.config.parser import read_config
+    from beltrami.precompute import resolve_files
+    from beltrami.report.progress import display
+    from beltrami.report.terminal import print_run
+    from beltrami.run import save_run
+
+    config, trainer = resolve_files(config), DatasetTrainer(running.device)
+    following = followed(config, logs)
+
+    def train(folder: Path, checkpoints: "Checkpoints") -> None:
+        fitted = fit_recipe(config, running, folder, checkpoints, following=following, trainer=trainer)
+        save_run(folder, config, *fitted)
+
+    with finished_run(name_of(config), config.to_json(), running, train, read=read_config) as (folder, result):
         comparison = None
         if compare:
             from beltrami.lab.label_spreading import compare_splits
@@ -120,8 +138,37 @@ def train_recipe(config: "RunConfig", running: Running, *, logs: Sequence[Path],
                     report=lambda done: shown.update("splits", done, compare),
                 )
         print_run(result, folder=folder, comparison=comparison)
-    if running.json:
-        typer.echo(result.to_json())
+
+
+def name_of(config: "RunConfig") -> str:
+    """Return the name of the folder of a run."""
+    return f"{config.dataset}-{config.recipe}-{config.seed}"
+
+
+def followed(config: "RunConfig", logs: Sequence[Path]) -> Following:
+    """Return what follows the training of a configuration."""
+    from beltrami.config.build import build_training
+
+    epochs = build_training(config.train).most_epochs
+    return Following(f"{config.dataset} / {config.recipe}", epochs, log_writers(logs))
+
+
+def fit_recipe(
+    config: "RunConfig",
+    running: Running,
+    folder: Path,
+    checkpoints: "Checkpoints",
+    *,
+    following: Following,
+    trainer: Trainer,
+) -> "tuple[RunResult, Classifier]":
+    """Train a configuration in the folder of a run, and return the result and the model."""
+    from beltrami.report.progress import display
+
+    with display(quiet=running.quiet) as shown:
+        trainer.open(config, shown.update)
+    with following(folder, checkpoints, running) as callbacks:
+        return trainer.run(config, callbacks, checkpoints)
 
 
 def check_recipe(config: "RunConfig", running: Running) -> None:
@@ -134,68 +181,3 @@ def check_recipe(config: "RunConfig", running: Running) -> None:
         config, dataset, split, cost = check_run(config, device=running.device, progress=shown.update)
     with running.printing():
         print_check(config, dataset, split, cost, device=running.device)
-
-
-@contextmanager
-def stopping(checkpoints: "Checkpoints", folder: Path) -> Iterator[None]:
-    """Let the first SIGINT or SIGTERM of a block end the training after the current epoch, with a checkpoint; a second
-    one ends it at once. The error says how to go on."""
-    received: list[int] = []
-    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        checkpoints.stop = True
-        received.append(number)
-        typer.echo("beltrami: stopping after this epoch; once more to stop at once.", err=True)
-        restore()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield
-    except Interrupted as error:
-        code = 128 + received[0] if received else error.code
-        raise Interrupted(f"{error} Go on with `{resume_command(folder)}`.", code=code) from None
-    finally:
-        restore()
-
-
-def resume_command(folder: Path) -> str:
-    """Return the command that goes on with the run that this process trains."""
-    words = [word for word in sys.argv[1:] if word not in ("--force", "--resume")]
-    named = any(word == "--out" or word.startswith("--out=") for word in words)
-    return shlex.join(["beltrami", *words, *([] if named else ["--out", str(folder)]), "--resume"])
-
-
-def _settings_of(folder: Path) -> Any:
-    """Return the settings of the run in a folder, finished or not; None if they cannot be read."""
-    from beltrami.config.parser import read_config
-    from beltrami.errors import DataError
-    from beltrami.run import CONFIG
-    from beltrami.run_folder import CHECKPOINT
-    from beltrami.train import TrainingState
-    from beltrami.train.checkpoint import ABOUT
-
-    try:
-        if (folder / CHECKPOINT).exists():
-            return TrainingState.read(folder / CHECKPOINT).values.get(ABOUT)
-        return json.loads(read_config(folder / CONFIG).to_json())
-    except DataError:
-        return None
-
-
-def _finished(folder: Path, about: Any) -> "RunResult":
-    """Return the result of the finished run in a folder; one of other settings is refused."""
-    from beltrami.result import RunResult
-
-    if _settings_of(folder) != about:
-        raise ValueError(
-            f"{folder} holds a finished run of other settings: choose another folder with `--out`, or replace it with "
-            "`--force`."
-        )
-    return RunResult.read(folder / "result.json")

@@ -235,7 +235,7 @@ _process: WorkerProcess | None = None  # of a process that `Processes` started
 def _start_worker(worker: Worker, threads: int, folders: Mapping[str, str]) -> None:
     global _process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that is interrupted kills its workers
-    Thread(target=_exit_after, args=(os.getppid(),), daemon=True).start()
+    Thread(target=exit_after, args=(os.getppid(),), daemon=True).start()
     _process = WorkerProcess(worker, threads, folders)
 
 
@@ -243,8 +243,8 @@ def _call_worker(method: str, *arguments: Any) -> Any:
     return getattr(_process, method)(*arguments)
 
 
-def _exit_after(parent: int) -> None:
-    """End this process when its parent has ended: loky's own processes would wait for ever."""
+def exit_after(parent: int) -> None:
+    """Wait until the parent of this process, which has this id, has ended, and end this process: nothing else would."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

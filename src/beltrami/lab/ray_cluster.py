@@ -4,12 +4,14 @@ import logging
 import math
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
+from threading import current_thread, main_thread
 from typing import Any, Self
 
 from beltrami.errors import DataError, in_words
@@ -78,21 +80,14 @@ class Ray(RemoteExecutor):
         self._ray = ray
 
     def __enter__(self) -> Self:
-        os.environ.update(QUIET)
-        logging.getLogger("ray").setLevel(logging.CRITICAL)
-        parent = tempfile.gettempdir() if len(tempfile.gettempdir()) <= LONGEST else "/tmp"
         with ExitStack() as stack:
-            stack.enter_context(redirect_stdout(sys.stderr))  # Ray prints there about processes that died
-            folder = tempfile.mkdtemp(prefix="beltrami-", dir=parent)
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            stack.callback(self._ray.shutdown)
-            self._connect(folder)
-            self.resources.check(self._machines())
+            stack.enter_context(join_cluster(self.address))
+            self.resources.check(machines())
             self._stack = stack.pop_all()
         return self
 
     def capacity(self) -> int:
-        return sum(map(self.resources.jobs_on, self._machines()))
+        return sum(map(self.resources.jobs_on, machines()))
 
     def start_process(self) -> Any:
         options = {"num_cpus": self.resources.cpus, "num_gpus": self.resources.gpus}
@@ -120,29 +115,67 @@ class Ray(RemoteExecutor):
             raise error.cause from None
         except RayError as error:
             if isinstance(error, RayActorError) and error.actor_init_failed:
-                why = str(error).strip().splitlines()[-1]
-                raise DataError(
-                    f"a machine of the cluster cannot run jobs ({why}): install the same library there."
-                ) from error
+                raise cannot_run(error) from error
             return None
 
-    def _machines(self) -> list[Mapping[str, float]]:
-        """Return the resources of each machine, reserved or not."""
-        return [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
 
-    def _connect(self, folder: str) -> None:
-        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-        if self.address == LOCAL:
-            own = {"include_dashboard": False, "object_store_memory": STORE, "_temp_dir": os.path.join(folder, "ray")}
-            self._ray.init(address=LOCAL, **own, **quiet)
-            return
-        try:
-            host, colon, port = self.address.rpartition(":")
-            if colon and port.isdecimal() and "/" not in host:  # fails at once; Ray itself would take minutes
-                socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT).close()
-            self._ray.init(address=self.address, **quiet)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise DataError(
-                f"no Ray cluster answers at {self.address!r} ({in_words(error)[:200]}): check `--address`, and "
-                "RAY_AUTH_TOKEN where the cluster asks for one, or leave it out to run on this machine."
-            ) from error
+@contextmanager
+def join_cluster(address: str) -> Iterator[Any]:
+    """Join the cluster of an address, or start one on this machine for ``LOCAL``, and yield the module of Ray. When the
+    block is left, the processes that were started in it and its files on this machine are gone."""
+    import ray
+
+    os.environ.update(QUIET)
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    parent = tempfile.gettempdir() if len(tempfile.gettempdir()) <= LONGEST else "/tmp"
+    folder = tempfile.mkdtemp(prefix="beltrami-", dir=parent)
+    try:
+        with redirect_stdout(sys.stderr):  # Ray prints there about processes that died
+            with _same_handler(signal.SIGTERM):
+                _connect(address, folder)
+            yield ray
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def machines() -> list[Mapping[str, float]]:
+    """Return the resources of each machine of the cluster, reserved or not."""
+    import ray
+
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def cannot_run(error: Exception) -> DataError:
+    """Return the error of a machine on which a process of this library does not start."""
+    why = str(error).strip().splitlines()[-1]
+    return DataError(f"a machine of the cluster cannot run jobs ({why}): install the same library there.")
+
+
+def _connect(address: str, folder: str) -> None:
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address == LOCAL:
+        own = {"include_dashboard": False, "object_store_memory": STORE, "_temp_dir": os.path.join(folder, "ray")}
+        ray.init(address=LOCAL, **own, **quiet)
+        return
+    try:
+        host, colon, port = address.rpartition(":")
+        if colon and port.isdecimal() and "/" not in host:  # fails at once; Ray itself would take minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT).close()
+        ray.init(address=address, **quiet)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DataError(
+            f"no Ray cluster answers at {address!r} ({in_words(error)[:200]}): check `--address`, and "
+            "RAY_AUTH_TOKEN where the cluster asks for one, or leave it out to run on this machine."
+        ) from error
+
+
+@contextmanager
+def _same_handler(number: int) -> Iterator[None]:
+    """Restore the handler of a signal after a block: Ray replaces that of SIGTERM by one that exits at once."""
+    handler = signal.getsignal(number)
+    yield
+    if current_thread() is main_thread():
+        signal.signal(number, handler)

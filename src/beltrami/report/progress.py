@@ -52,12 +52,15 @@ def display(title: str | None = None, *, quiet: bool = False) -> Iterator[Displa
     console = Console(stderr=True, highlight=False, quiet=quiet)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         shown, over = Display(bars, title), Event()
+        lines = Thread(target=_print_lines, args=(shown, over), daemon=True)
         if not (quiet or shown.live):
-            Thread(target=_print_lines, args=(shown, over), daemon=True).start()
+            lines.start()
         try:
             yield shown
         finally:
             over.set()
+            if lines.ident is not None:  # it was started
+                lines.join()
 
 
 def _print_lines(shown: Display, over: Event) -> None:

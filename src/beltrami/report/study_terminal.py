@@ -16,7 +16,11 @@ from beltrami.lab.tune.search import Search, ranking
 from beltrami.lab.tune.search_space import value_of
 
 CELL, GAP = 27, 3  # characters of a column, and between two
-NOTE = "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]"
+NOTE = (
+    "mean ± standard deviation over runs; [95% interval of the mean, by Student's t]; p: paired t-test over splits, "
+    "adjusted by Holm for all differences of the table"
+)
+MISSING = "missing"
 SHOWN = 5  # of the best trials
 Texts = Mapping[str, Mapping[str, Sequence[str]]]
 """The lines of each cell of a table, by row and dataset."""
@@ -44,16 +48,45 @@ def comparison_text(sample: Sample, comparison: Comparison, digits: int) -> str:
     return f"{mean}{interval}, n = {sample.count}"
 
 
-def table_texts(table: Table) -> tuple[Texts, Texts]:
-    """Return the lines of the cells by method and dataset, and of the comparisons by title and dataset."""
-    cells: dict[str, dict[str, list[str]]] = {method: {} for method in table.methods}
+def p_text(p_value: float | None) -> str:
+    """Return a p-value; empty for None."""
+    return "" if p_value is None else "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def table_texts(table: Table, missing: Sequence[tuple[str, str]] = ()) -> tuple[Texts, Texts]:
+    """Return the lines of the cells by method and dataset, and of the comparisons by title and dataset. Cells that are
+    ``missing``, method and dataset, say so."""
+    lacking = {method for method, _ in missing} - set(table.methods)
+    order = {method.name: place for place, method in enumerate(table.study.methods)}
+    rows = sorted((*table.methods, *lacking), key=lambda name: order.get(name, len(order)))
+    cells: dict[str, dict[str, list[str]]] = {method: {} for method in rows}
+    for method, dataset in missing:
+        cells[method][dataset] = [MISSING]
     for (method, dataset), cell in table.cells.items():
         cells[method][dataset] = cell_texts(cell, table.quantity.digits)
     comparisons: dict[str, dict[str, list[str]]] = {}
     for each, samples in table.comparisons.items():
-        texts = {name: [comparison_text(sample, each, table.quantity.digits)] for name, sample in samples.items()}
+        texts = {}
+        for name, sample in samples.items():
+            p = p_text(table.p_values.get((each, name)))
+            texts[name] = [comparison_text(sample, each, table.quantity.digits), *([p] if p else [])]
         comparisons[f"{each.one} {'/' if each.compare is truediv else '-'} {each.other}"] = texts
     return cells, comparisons
+
+
+def missing_texts(study: Study, missing: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what is missing in a study, and the commands that fill it, one for rows that lack the same datasets."""
+    lacking: dict[str, list[str]] = {}
+    for method, dataset in missing:
+        lacking.setdefault(method, []).append(dataset)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for method, datasets in lacking.items():
+        rows.setdefault(tuple(datasets), []).append(method)
+    return [
+        f"{', '.join(names)} on {', '.join(datasets)}: `beltrami study {study.name} --methods {','.join(names)} "
+        f"--datasets {','.join(datasets)} --device cuda --resume`"
+        for datasets, names in rows.items()
+    ]
 
 
 def failures(table: Table) -> str:
@@ -90,11 +123,22 @@ def print_studies(studies: Mapping[str, Study]) -> None:
     Console(highlight=False).print(grid)
 
 
-def print_tables(tables: Iterable[Table], *, path: Path) -> None:
-    """Print a table for each quantity, and its comparisons."""
-    console = Console(highlight=False)
+def print_progress(done: Mapping[str, tuple[int, int]], command: str) -> None:
+    """Print how many runs of each study have a result, of how many, and the command that goes on."""
+    console, left = Console(highlight=False), sum(total - made for made, total in done.values())
+    for name, (made, total) in done.items():
+        console.print(f"[bold]{name}[/]: {made:,} of {total:,} runs; `beltrami study {name} --show`")
+    console.print(f"{left:,} runs are left: `{command}`" if left else "every study is complete", soft_wrap=True)
+
+
+def print_tables(tables: Iterable[Table], *, path: Path, missing: Sequence[tuple[str, str]] = ()) -> None:
+    """Print a table for each quantity, and its comparisons; then the commands that fill the ``missing`` cells of the
+    rows that the tables have."""
+    console, lacking = Console(highlight=False), []
     for table in tables:
-        (cells, comparisons), title = table_texts(table), table.quantity.title
+        shown = [(method, name) for method, name in missing if method in table.methods and name in table.datasets]
+        (cells, comparisons), title = table_texts(table, shown), table.quantity.title
+        lacking = missing_texts(table.study, shown)
         widest = max(map(len, [*cells, *comparisons]))
         at_once = max(1, (console.width - widest - GAP) // (CELL + GAP))
         for heading, rows in ((f"{table.study.name}: {title}", cells), (f"{title}, compared run by run", comparisons)):
@@ -104,6 +148,8 @@ def print_tables(tables: Iterable[Table], *, path: Path) -> None:
                     console.print(_grid(table.datasets[first : first + at_once], rows))
         if sentence := failures(table):
             console.print(f"[yellow]{sentence}[/]")
+    for text in lacking:
+        console.print(f"missing: {escape(text)}", soft_wrap=True)
     console.print(f"[dim]{escape(NOTE)}[/]")
     console.print(f"[dim]from[/] {path}")
 

@@ -32,8 +32,8 @@ def print_run(result: RunResult, *, folder: Path, comparison: Mapping[str, Seque
     for name, values in (comparison or {}).items():
         who = name if name == result.recipe else f"LabelSpreading (scikit-learn, {name} kernel)"
         _print(f"{fmean(values):.2f}%  {who}, mean over {len(values)} split{'s'[: len(values) > 1]}")
-    _print(f"[bold]test accuracy {result.test_accuracy:.2f}%[/]  (validation {result.val_accuracy:.2f}%)")
-    _print_facts(run_facts(result), saved=[folder])
+    _print_score(result, result.val_accuracy, result.test_accuracy)
+    print_facts(run_facts(result), saved=[folder])
 
 
 def run_facts(result: RunResult) -> dict[str, str]:
@@ -48,9 +48,22 @@ def run_facts(result: RunResult) -> dict[str, str]:
         "parameters": f"{result.parameters:,}",
         "training time": f"{result.train_seconds:.1f} s on {result.device}",
     }
+    if result.diffused is not None:
+        shares = zip(result.diffused["times"], result.diffused["shares"], strict=True)
+        del facts["attention spread"], facts["evaluations of f"]
+        facts["terminal time"] = (
+            f"{time.partition(',')[0]} in the mean, at epoch {result.best_epoch} of {result.epochs}"
+        )
+        facts["shares of the times"] = ", ".join(f"{t:g}: {100 * share:.0f}%" for t, share in shares)
+        facts["error of the flow"] = f"at most {result.diffused['error_bound']:.1g} of the largest value of a feature"
     if result.tried is not None:
         facts["configurations tried"] = f"{result.tried:,}, on validation"
     return facts
+
+
+def print_written(path: Path, *, rows: int) -> None:
+    """Print where a table was written."""
+    _print(f"{rows:,} rows [dim]written to[/] {path}")
 
 
 def print_check(config: RunConfig, dataset: Dataset, split: Split, cost: RunCost, *, device: str) -> None:
@@ -65,15 +78,19 @@ def print_check(config: RunConfig, dataset: Dataset, split: Split, cost: RunCost
         "epochs": f"{build_training(config.train).most_epochs:,} at most",
         "memory": f"about {in_bytes(cost.total)}, and {in_bytes(free_memory(device))} are free",
     }
-    _print_facts(facts, saved=[])
+    print_facts(facts, saved=[])
 
 
 def print_evaluation(result: RunResult, *, val_accuracy: float, test_accuracy: float) -> None:
-    """Print today's accuracy of a saved run, and whether it equals the recorded one."""
+    """Print today's accuracy of a saved run, or its other metric, and whether it equals the recorded one."""
     same = (val_accuracy, test_accuracy) == (result.val_accuracy, result.test_accuracy)
     recorded = f"test {result.test_accuracy:.2f}%, validation {result.val_accuracy:.2f}%"
-    _print(f"[bold]test accuracy {test_accuracy:.2f}%[/]  (validation {val_accuracy:.2f}%)")
+    _print_score(result, val_accuracy, test_accuracy)
     _print("as recorded" if same else f"[yellow]recorded: {recorded}, on {result.device}[/]")
+
+
+def _print_score(result: RunResult, val: float, test: float) -> None:
+    _print(f"[bold]test {result.metric_name} {test:.2f}%[/]  (validation {val:.2f}%)")
 
 
 def print_datasets(facts: Mapping[str, Facts], places: Mapping[str, Availability]) -> None:
@@ -82,7 +99,7 @@ def print_datasets(facts: Mapping[str, Facts], places: Mapping[str, Availability
     for name, fact in facts.items():
         numbers = (f"{value:,}" for value in (fact.nodes, fact.edges, fact.features, fact.classes))
         table.add_row(name, *numbers, places[name].value)
-    _print(table, "[dim]largest component, undirected edges; BELTRAMI_DATA names a folder that has the files[/]")
+    _print(table, "[dim]the paper's graphs: largest component; BELTRAMI_DATA names a folder that has the files[/]")
 
 
 def print_positions(positions: Tensor, *, seconds: float, from_cache: bool, path: Path) -> None:
@@ -94,7 +111,7 @@ def print_positions(positions: Tensor, *, seconds: float, from_cache: bool, path
         "density": f"{nonzero / max(1, rows * columns):.4f}",
         "time": f"{seconds:.1f} s, {'from the cache' if from_cache else 'computed'}",
     }
-    _print_facts(facts, saved=[path])
+    print_facts(facts, saved=[path])
 
 
 def print_rewiring(rewiring: Rewiring, *, seconds: float, path: Path) -> None:
@@ -123,7 +140,7 @@ def print_denoising(
         facts["PSNR"] = f"{psnr(before, clean):.2f} -> {psnr(after, clean):.2f} dB"
         if min(height, width) >= SSIM_WINDOW:
             facts["SSIM"] = f"{ssim(before, clean):.3f} -> {ssim(after, clean):.3f}"
-    _print_facts(facts, saved=paths)
+    print_facts(facts, saved=paths)
 
 
 def print_measurements(rows: Sequence[Mapping[str, Any]], *, title: str) -> None:
@@ -157,7 +174,8 @@ def _print(*lines: Table | str) -> None:
         console.print(line)
 
 
-def _print_facts(facts: Mapping[str, str], *, saved: Sequence[Path]) -> None:
+def print_facts(facts: Mapping[str, str], *, saved: Sequence[Path]) -> None:
+    """Print names and values in two columns, then the paths of what was saved."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in facts.items():
         table.add_row(f"[dim]{name}[/]", value)

@@ -3,15 +3,20 @@
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from beltrami.config import RECIPES, RunConfig, load_recipe, override
 from beltrami.config.parser import departures
+from beltrami.config.recipe.aids import ALL
 from beltrami.errors import DataError, UnknownName
-from beltrami.lab.study.planning import FIXED, Method, Sampling, Study, check_setups, plan
-from beltrami.lab.study.record import key_of, setup_of
-from beltrami.lab.study.studies import STUDIES
+from beltrami.lab.study.planning import FIXED, Method, Sampling, Study, check_setups, missing_cells, plan
+from beltrami.lab.study.record import key_of, read_records, setup_of
+from beltrami.lab.study.studies import BY_IMPORTANCE, STUDIES
+from beltrami.lab.study.work import Outcome
+
+RESULTS = Path(__file__).parents[3] / "results" / "study"
 
 
 @pytest.mark.slow
@@ -36,6 +41,10 @@ def test_comparisons_and_curves_name_methods_of_their_study(name: str) -> None:
         assert {end for pair in quantity.comparisons for end in (pair.one, pair.other)} <= methods
     assert (study.curve is not None) == any(method.at is not None for method in study.methods)
     assert all((method.at is None) == (method.series is None) for method in study.methods)
+
+
+def test_all_studies_have_their_importance() -> None:
+    assert sorted(study.name for study in BY_IMPORTANCE) == sorted(STUDIES)
 
 
 def test_default_samplings_are_those_of_the_paper() -> None:
@@ -93,9 +102,59 @@ def test_datasets_without_settings_are_left_out_unless_asked_for() -> None:
 
 
 def test_a_study_without_any_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Method, "covers", lambda self, dataset: False)
+    monkeypatch.setattr(Method, "covers", lambda self, dataset, protocol=None: False)
     with pytest.raises(ValueError, match=r"study 'random' has no recipe for any of cora"):
         plan(STUDIES["random"], datasets=["cora"])
+
+
+def test_rows_of_aids_are_those_that_differ_from_others() -> None:
+    rows: dict[str, set[str]] = {}
+    for run in plan(STUDIES["aids"], splits=1):
+        rows.setdefault(run.config.dataset, set()).add(run.method)
+    common = {"blend", "blend-plain", "gcn", "gat", "gcn-all-aids", "gat-all-aids"}
+    assert rows["cora"] == rows["pubmed"] == rows["photo"] == common
+    each = {"consistency", "neighbours"}
+    names = {f"blend-no-{name}" for name in each} | {f"{base}-{name}" for base in ("gcn", "gat") for name in each}
+    assert rows["computers"] == rows["coauthor-cs"] == common | names
+    assert len(rows["citeseer"]) == len(common) + 3 * 4
+    with pytest.raises(ValueError, match=r"'gcn-ema' equals another one on 'cora', .* of `blend` are: consistency"):
+        plan(STUDIES["aids"], datasets=["cora"], methods=["gcn-ema"])
+
+
+def test_rows_with_aids_have_the_aids_of_blend_and_share_their_runs_with_study_aids() -> None:
+    (aided,) = plan(STUDIES["random"], datasets=["citeseer"], methods=["gcn+aids"], splits=1)
+    (whole,) = plan(STUDIES["aids"], datasets=["citeseer"], methods=["gcn-all-aids"], splits=1)
+    assert aided.config == whole.config == load_recipe("gcn", "citeseer", seed=0, aids=ALL)
+    (without,) = plan(STUDIES["random"], datasets=["citeseer"], methods=["blend"], splits=1, aids=())
+    assert without.config == replace(load_recipe("blend-plain", "citeseer", seed=0), recipe="blend")
+
+
+def test_a_row_may_have_fewer_splits_unless_a_number_is_asked_for() -> None:
+    for name, expected in (("gcn", 100), ("paper", 100), ("monet", 50), ("monet+aids", 50)):
+        assert len(plan(STUDIES["random"], datasets=["cora"], methods=[name])) == expected
+    assert len(plan(STUDIES["random"], datasets=["cora"], methods=["monet"], splits=60)) == 60
+
+
+def test_seeds_are_no_settings_of_a_study() -> None:
+    for setting in ("seed=3", "data.split_seed = 4"):
+        with pytest.raises(ValueError, match=r"the seeds of a study are those of its splits"):
+            plan(STUDIES["random"], datasets=["cora"], methods=["blend"], settings=[setting])
+
+
+def test_cells_without_a_run_are_missing() -> None:
+    study = replace(STUDIES["aids"], datasets=("cora",))
+    runs = plan(study, splits=1)
+    missing = missing_cells(study, [run.record(Outcome(None)) for run in runs if run.method != "gat"])
+    assert missing == [("gat", "cora")]
+    failed = [run.record("failed") for run in runs]
+    assert len(missing_cells(study, failed)) == len(runs)
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="the results are in the repository, not in the package")
+@pytest.mark.slow
+def test_every_run_on_record_is_one_of_its_study() -> None:
+    planned = {run.identity for run in plan(STUDIES["planetoid"])}
+    assert {record.identity for record in read_records(RESULTS / "planetoid.jsonl")} <= planned
 
 
 def test_keys_tell_runs_apart_and_setups_tell_settings_apart() -> None:

@@ -1,6 +1,7 @@
 """The file of a study loses and repeats nothing, and one process at a time writes to it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,9 @@ def test_a_line_of_the_first_release_is_read(tmp_path: Path) -> None:
     path = tmp_path / "random.jsonl"
     path.write_text(json.dumps(values) + "\n")
     assert read_records(path) == [record]
+    count = {**values, "result": None, "study": "parameters"}  # which says its recipe by its method alone
+    path.write_text(json.dumps(count) + "\n")
+    assert read_records(path) == [replace(record, result=None, study="parameters")]
 
 
 def test_two_processes_do_not_write_to_one_file(tmp_path: Path) -> None:

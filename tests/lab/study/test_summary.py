@@ -130,6 +130,25 @@ def test_a_comparison_is_the_paired_t_test_on_common_splits() -> None:
     assert sample is not None
     assert sample.count == 8
     assert sample.interval == pytest.approx((expected.low, expected.high))
+    assert sample.p_value == pytest.approx(float(stats.ttest_rel(one, other).pvalue))
+
+
+def test_equal_differences_are_certain_and_single_ones_have_no_test() -> None:
+    assert Sample.of([1.0, 1.0]).p_value == 0.0
+    assert Sample.of([0.0, 0.0, 0.0]).p_value == 1.0
+    assert Sample.of([2.0]).p_value is None
+
+
+def test_differences_of_a_table_are_adjusted_together_and_ratios_are_not_tested() -> None:
+    values = {"blend": (84.0, 85.0, 84.5), "uniform": (83.0, 84.5, 84.1), "gcn": (80.0, 82.0, 81.7)}
+    records = [a_record(row, a, split_seed=s, seed=s) for row, each in values.items() for s, a in enumerate(each)]
+    (table,) = tabulate(RANDOM, records)
+    alone = {pair: samples["digits"].p_value for pair, samples in table.comparisons.items()}
+    assert {(pair.one, pair.other) for pair in alone} == {("blend", "uniform"), ("blend", "gcn")}
+    low, high = sorted(p for p in alone.values() if p is not None)
+    assert sorted(table.p_values.values()) == pytest.approx(sorted([2 * low, max(2 * low, high)]))
+    timed = [replace(record, study="runtime", extra={"inference_seconds": 2.0}) for record in records]
+    assert all(not table.p_values for table in tabulate(STUDIES["runtime"], timed))
 
 
 def test_only_runs_that_both_methods_have_are_compared() -> None:

@@ -16,10 +16,10 @@ from beltrami.data import CATALOGUE, Dataset, available, load
 from beltrami.data.synthetic import power_law
 from beltrami.flow import LinearFlow
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.lab.bench.measure import Work
 from beltrami.model import BLEND, Inputs
 from beltrami.model.captured_graph import replayed
-from beltrami.run import sparse_where_it_pays
 from beltrami.train import Classification, LossStep, seeded
 from beltrami.train.cuda_graph import OptimiserStep, should_capture
 
@@ -88,12 +88,10 @@ class BenchProblem:
         update = OptimiserStep(loss_step, optimiser, buffers=model.buffers(), capture=should_capture(model, record))
         return lambda: update(1)
 
-    def loop(self, config: RunConfig, *, sparse: bool = False) -> Callable[[], Tensor]:
-        """Return a training step as a user writes it: the model called on features and edges, a loss, torch's Adam;
-        with ``sparse`` features of few non-zeros as a ``SparseMatrix``."""
+    def loop(self, config: RunConfig) -> Callable[[], Tensor]:
+        """Return a training step as a user writes it: the model called on dense features and edges, a loss, Adam."""
         model, data = self.model(config)[0], self.dataset
-        x = self.x if sparse else data.x
-        return _plain_step(self, model, lambda: model(x, data.edge_index))
+        return _plain_step(self, model, lambda: model(data.x, data.edge_index))
 
     def inference(self, config: RunConfig, *, record: bool | None) -> Callable[[], Tensor]:
         """Return a function that computes the class scores of every node."""

@@ -11,7 +11,6 @@ from beltrami.config import RunConfig, override
 from beltrami.config.build_evolution import terminal_time
 from beltrami.config.spec import TorchDiffEqSpec
 from beltrami.errors import UnknownName
-from beltrami.graph import SparseMatrix
 from beltrami.graph.ops import use
 from beltrami.lab.bench.ensemble import ensemble
 from beltrami.lab.bench.measure import BenchReport, Measurement, Timer, Work, peak_memory
@@ -86,8 +85,6 @@ def _loop(problem: BenchProblem, device: str) -> Measurement:
         works["gat_recorded"] = gat_step(problem, make_gat(problem, loops=False), record=True)
         works["frozen_bfloat16"] = problem.step(frozen, record=None, storage=torch.bfloat16)
     works |= {"frozen_loop": problem.loop(frozen), "live_loop": problem.loop(live)}
-    if isinstance(problem.x, SparseMatrix):
-        works["frozen_loop_sparse"] = problem.loop(frozen, sparse=True)
     works |= {"frozen": problem.step(frozen, record=None), "live": problem.step(live, record=None)}
     for _ in range(5):  # models in a loop are captured after a few calls
         for work in works.values():

@@ -7,6 +7,7 @@ from types import MappingProxyType
 THREE = ("cora", "citeseer", "pubmed")
 SIX = (*THREE, "coauthor-cs", "computers", "photo")
 SEVEN = (*SIX, "ogbn-arxiv")
+PRINTED = {"paper": "blend", "paper-knn": "blend-knn"}  # the printed rows of methods with other names
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class PaperTable:
     rows: Mapping[str, Mapping[str, PrintedNumber]]  # its figures by our name of the method and by dataset
 
     def figure(self, method: str, dataset: str) -> PrintedNumber | None:
-        return self.rows.get(method, {}).get(dataset)
+        return self.rows.get(PRINTED.get(method, method), {}).get(dataset)
 
 
 def _table(text: str) -> PaperTable:

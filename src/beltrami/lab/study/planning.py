@@ -7,6 +7,7 @@ from pathlib import Path
 
 from beltrami.config.build import check_settings
 from beltrami.config.parser import override
+from beltrami.config.recipe.aids import ALL, aids_of
 from beltrami.config.recipe.recipes import is_file, load_recipe
 from beltrami.config.spec import RunConfig
 from beltrami.data import CATALOGUE
@@ -16,7 +17,8 @@ from beltrami.lab.study.record import Record, key_of, record_of, setup_of
 from beltrami.lab.study.work import TRAIN, Outcome, Work
 from beltrami.precompute import resolve_files
 
-FIXED = ("planetoid", "ogb", "published")  # protocols that have one split, for all seeds
+FIXED = ("planetoid", "ogb", "published")  # protocols that have one split for all seeds, or may have
+SEEDS = ("seed", "data.split_seed")
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,32 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a study: a recipe with changed settings."""
+    """A row of a study: a recipe, with training aids and changed settings."""
 
     name: str  # the name for `--methods`
     recipe: str  # one of `RECIPES`, or a configuration file
     settings: tuple[str, ...] = ()  # changes, as `--set` takes them
     series: str | None = None  # the curve that the method is a point of, if any
     at: float | None = None  # the point's abscissa
+    aids: tuple[str, ...] | None = None  # the training aids, with the values of `blend`; the recipe's own by default
+    splits: int | None = None  # how many splits the row has, if fewer than the study
 
-    def covers(self, dataset: str) -> bool:
-        """Return whether the recipe has settings for the dataset."""
+    def load(self, dataset: str, *, protocol: str | None = None, aids: Sequence[str] | None = None) -> RunConfig:
+        """Return the configuration of the row, before its settings; ``aids`` replace its own."""
+        given = self.aids if aids is None else aids
+        return load_recipe(self.recipe, dataset, protocol=protocol, seed=0, aids=given)
+
+    def covers(self, dataset: str, protocol: str | None = None) -> bool:
+        """Return whether the recipe has settings for the dataset and the row's aids are aids of ``blend`` there. A row
+        with some of the aids differs from those with none and with all."""
         try:
-            load_recipe(self.recipe, dataset)
+            config = self.load(dataset, protocol=protocol)
         except UnknownName:
             return False
-        return True
+        if self.aids is None:
+            return True
+        count, most = len(aids_of(config)), len(aids_of(load_recipe("blend", dataset, protocol=protocol)))
+        return count > 0 and (self.aids == ALL or count < most)
 
 
 @dataclass(frozen=True)
@@ -109,9 +122,12 @@ class Study:
             raise UnknownName(f"method of study {self.name!r}", name, methods)
         return methods[name]
 
-    def sampling_of(self, dataset: str, *, splits: int | None, inits: int | None) -> Sampling:
+    def sampling_of(
+        self, dataset: str, *, splits: int | None = None, inits: int | None = None, method: Method | None = None
+    ) -> Sampling:
         """Return splits and seeds on a dataset; an exception with one fixed split ignores ``splits``."""
         sampling = self.exceptions.get(dataset, self.sampling)
+        splits = method.splits if splits is None and method is not None else splits
         if splits is None or (sampling.protocol in FIXED and self.sampling.protocol not in FIXED):
             splits = sampling.splits
         return Sampling(sampling.protocol, splits, sampling.inits if inits is None else inits)
@@ -150,35 +166,70 @@ def plan(
     splits: int | None = None,
     inits: int | None = None,
     settings: Sequence[str] = (),
+    aids: Sequence[str] | None = None,
 ) -> list[PlannedRun]:
     """Return every run of a study, dataset by dataset and method by method; by default all that have a recipe.
-    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them."""
+    ``splits`` and ``inits`` replace the study's own; ``settings`` are for all methods, as ``--set`` takes them, and so
+    are training ``aids``."""
     for name in datasets:
         if name not in CATALOGUE:
             raise UnknownName("dataset", name, CATALOGUE)
+    for setting in settings:
+        if setting.partition("=")[0].strip() in SEEDS:
+            raise ValueError(
+                f"`--set {setting}`: the seeds of a study are those of its splits; set `--splits`, `--inits`."
+            )
     chosen = [study.method(name) for name in methods] or study.methods
     runs: list[PlannedRun] = []
     for dataset in datasets or study.datasets:
-        sampling = study.sampling_of(dataset, splits=splits, inits=inits)
         for method in chosen:
-            if not method.covers(dataset) and not (methods and datasets):
-                continue  # a combination that was asked for is not left out but refused by its recipe
-            configs = sampling.configs(load_recipe(method.recipe, dataset, protocol=sampling.protocol, seed=0))
-            configs = [resolve_files(override(override(config, method.settings), settings)) for config in configs]
-            check_settings(configs[0])
-            runs += [PlannedRun(study.name, method.name, config) for config in configs]
+            sampling = study.sampling_of(dataset, splits=splits, inits=inits, method=method)
+            if not method.covers(dataset, sampling.protocol):
+                if not (methods and datasets):
+                    continue  # a combination that was asked for is not left out but refused
+                _refuse(method, dataset, sampling.protocol)
+            config = override(method.load(dataset, protocol=sampling.protocol, aids=aids), method.settings)
+            config = resolve_files(override(config, settings))
+            check_settings(config)
+            runs += [PlannedRun(study.name, method.name, each) for each in sampling.configs(config)]
     if not runs:
         raise ValueError(f"study {study.name!r} has no recipe for any of {', '.join(datasets or study.datasets)}.")
     return runs
 
 
+def _refuse(method: Method, dataset: str, protocol: str) -> None:
+    """Refuse a row on a dataset that it does not cover."""
+    method.load(dataset, protocol=protocol)  # says what the recipe lacks
+    own = ", ".join(aids_of(load_recipe("blend", dataset, protocol=protocol))) or "none"
+    raise ValueError(
+        f"the method {method.name!r} equals another one on {dataset!r}, where the training aids of `blend` are: {own}. "
+        "Leave it out."
+    )
+
+
+def missing_cells(study: Study, records: Iterable[Record]) -> list[tuple[str, str]]:
+    """Return the cells of a study, method and dataset, that have a recipe and no run."""
+    found = {(record.method, record.dataset) for record in records if record.error is None}
+    cells = [(method, dataset) for dataset in study.datasets for method in study.methods]
+    return [
+        (method.name, dataset)
+        for method, dataset in cells
+        if (method.name, dataset) not in found and method.covers(dataset, study.sampling_of(dataset).protocol)
+    ]
+
+
+def changed_cells(runs: Iterable[PlannedRun], records: Iterable[Record]) -> list[tuple[str, str]]:
+    """Return the cells, dataset and method, whose runs have other settings than the records of the same cell."""
+    setups = {(record.dataset, record.method): record.setup for record in records}
+    firsts = {run.group: run for run in runs}.values()
+    found = [(first.group, setup_of(first.config)) for first in firsts]
+    return [group for group, setup in found if setups.get(group, setup) != setup]
+
+
 def check_setups(runs: Iterable[PlannedRun], records: Iterable[Record]) -> None:
     """Refuse runs whose settings differ from those of the records in the same cell of a table."""
-    setups = {(record.dataset, record.method): record.setup for record in records}
-    for first in {run.group: run for run in runs}.values():
-        if setups.get(first.group, setup_of(first.config)) != setup_of(first.config):
-            raise DataError(
-                f"the results file holds runs of {first.method!r} on {first.config.dataset!r} with other settings, and "
-                "runs of two kinds have no mean: use the settings it was begun with, or name another folder with "
-                "`--out`."
-            )
+    for dataset, method in changed_cells(runs, records):
+        raise DataError(
+            f"the results file holds runs of {method!r} on {dataset!r} with other settings, and runs of two kinds have "
+            "no mean: use the settings it was begun with, or name another folder with `--out`."
+        )

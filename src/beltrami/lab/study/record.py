@@ -14,7 +14,7 @@ from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
 from beltrami.config.convert import convert
 from beltrami.config.parser import departures, parse
-from beltrami.config.recipe.recipes import search_count
+from beltrami.config.recipe.recipes import RECIPES, search_count
 from beltrami.config.spec import SCHEMA, RunConfig
 from beltrami.errors import DataError
 
@@ -103,8 +103,9 @@ def _from_first_release(values: dict[str, Any]) -> dict[str, Any]:
     names = {"row": "method", "also": "extra"}
     values = {names.get(name, name): value for name, value in values.items()}
     result, settings = values.get("result"), values.get("settings")
-    if isinstance(result, dict) and isinstance(settings, dict):
-        first = {"dataset": values.get("dataset"), "recipe": result.get("recipe"), **settings}
+    recipe = result.get("recipe") if isinstance(result, dict) else values.get("method")  # of counts, no recipe is known
+    if settings and isinstance(settings, dict) and (isinstance(result, dict) or recipe in RECIPES):
+        first = {"dataset": values.get("dataset"), "recipe": recipe, **settings}
         config = parse(RunConfig, convert(first))
         values |= {"settings": departures(config), "key": key_of(config), "setup": setup_of(config)}
     return values

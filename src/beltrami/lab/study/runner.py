@@ -1,7 +1,7 @@
 """Running a study: its planned runs in batches on an executor, and a record of each."""
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from beltrami.lab.executor import Executor, Finished, Local, OnEpoch, Processes
 from beltrami.lab.study.planning import PlannedRun, Study, check_setups
 from beltrami.lab.study.record import Record, RecordLog, latest, read_folder, setup_of
 from beltrami.lab.study.studies import STUDIES
+from beltrami.lab.study.time_limit import TimeLimit
 from beltrami.lab.study.work import Outcome, Work
 from beltrami.run import Problem, on_split
 
@@ -113,10 +114,13 @@ def pending(runs: Sequence[PlannedRun], log: RecordLog) -> list[PlannedRun]:
     return [run for run in runs if run.identity not in done]
 
 
-def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
-    """Copy the records of equal runs (settings, seeds and work) from other studies in the folder; return how many."""
+def reuse(
+    study: Study, runs: Sequence[PlannedRun], log: RecordLog, folder: Mapping[str, Sequence[Record]] | None = None
+) -> int:
+    """Copy the records of equal runs (settings, seeds and work) from other studies in the ``folder``, by default that
+    of the log; return how many."""
     others = {name for name, other in STUDIES.items() if other.work == study.work} - {study.name}
-    folder = read_folder(log.path.parent)
+    folder = read_folder(log.path.parent) if folder is None else folder
     known = {record.key: record for name in folder if name in others for record in folder[name] if record.error is None}
     wanted = [run for run in runs if run.identity not in log.done() and run.identity[1] in known]
     for run in wanted:
@@ -124,15 +128,24 @@ def reuse(study: Study, runs: Sequence[PlannedRun], log: RecordLog) -> int:
     return len(wanted)
 
 
-def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *, batch_size: int, watch: Watch) -> None:
+def run_study(
+    executor: Executor,
+    runs: Sequence[PlannedRun],
+    log: RecordLog,
+    *,
+    batch_size: int,
+    watch: Watch,
+    limit: TimeLimit | None = None,
+) -> None:
     """Make the runs and append a record of each. A run that fails leaves its error, and the others go on. A batch that
-    is too large for the memory is halved; one that fails otherwise is repeated run by run. The executor is inside its
-    block and has a :class:`BatchWorker`."""
+    is too large for the memory is halved; one that fails otherwise is repeated run by run. The runs of a cell for which
+    ``limit`` has no time are left out. The executor is inside its block and has a :class:`BatchWorker`."""
     waiting: dict[tuple[str, str], list[PlannedRun]] = {}
     for run in runs:
         waiting.setdefault(run.group, []).append(run)
     sizes = dict.fromkeys(waiting, batch_size)
     running: list[Batch] = []
+    left_out: list[PlannedRun] = []
 
     def show(state: str = "") -> None:
         count = sum(len(batch.runs) for batch in running)
@@ -141,12 +154,19 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
 
     while True:
         while executor.has_room and (group := next((group for group, left in waiting.items() if left), None)):
-            running.append(Batch(tuple(waiting[group][: sizes[group]]), together=sizes[group] > 1))
+            batch = Batch(tuple(waiting[group][: sizes[group]]), together=sizes[group] > 1)
+            if limit is not None and not limit.allows(batch.runs):
+                left_out += waiting[group]
+                waiting[group] = []
+                continue
             del waiting[group][: sizes[group]]
-            executor.submit(running[-1])
+            running.append(batch)
+            if limit is not None:
+                limit.begin(batch.runs)
+            executor.submit(batch)
             show()
         if not executor.busy:
-            return
+            break
         batch, outcome = executor.wait(lambda job, value: True, lambda number: show(f", epoch {number}"))
         running.remove(batch)
         if isinstance(outcome, Finished):
@@ -166,6 +186,10 @@ def run_study(executor: Executor, runs: Sequence[PlannedRun], log: RecordLog, *,
             record = run.record(each)
             log.append(record)
             watch.end(record)
+        if limit is not None:
+            limit.end(batch.runs)
+    if left_out:
+        watch.note(f"{left_out[0].study}: the time left is too short for {len(left_out)} runs")
 
 
 def _halved(batch: Batch, why: str) -> Failed:

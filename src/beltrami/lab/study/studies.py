@@ -6,42 +6,9 @@ from types import MappingProxyType
 
 from beltrami.lab.study import paper_tables as paper
 from beltrami.lab.study import work
-from beltrami.lab.study.paper_tables import SEVEN, SIX, THREE, PaperTable
+from beltrami.lab.study.accuracy_studies import AIDS, OURS, PLAIN, PLANETOID, RANDOM, SOME, accuracy, recipes
+from beltrami.lab.study.paper_tables import SEVEN, SIX
 from beltrami.lab.study.planning import Comparison, Method, Quantity, Sampling, Study
-
-
-def recipes(*names: str) -> tuple[Method, ...]:
-    """Return methods that are recipes without changes."""
-    return tuple(Method(name, name) for name in names)
-
-
-def accuracy(*compared: tuple[str, str], paper: PaperTable | None = None) -> Quantity:
-    """Return the test accuracy as a quantity, with pairs of methods to compare."""
-    comparisons = tuple(Comparison(one, other) for one, other in compared)
-    return Quantity("test_accuracy", "test accuracy (%)", 2, paper, comparisons)
-
-
-OURS = ("grand", "uniform", "blend", "blend-knn")
-COMPARED = (("blend", "uniform"), ("blend", "gat"), ("blend", "gcn"), ("blend-knn", "blend"))
-SOME = Sampling("digl", 20, 1)
-
-PLANETOID = Study(
-    "planetoid",
-    "Table 2: accuracy on the published splits, over initial weights.",
-    recipes("gcn", "gat", "monet", "sage-maxpool", "lanczosnet", "adalanczosnet", "cgnn", "gde", "gode", *OURS),
-    THREE,
-    Sampling("planetoid", 1, 20),
-    (accuracy(*COMPARED, paper=paper.PLANETOID),),
-)
-RANDOM = Study(
-    "random",
-    "Table 3: accuracy over random splits.",
-    recipes("gcn", "gat", "gat-ppr", "monet", "sage-mean", "sage-maxpool", "cgnn", "gde", *OURS),
-    SEVEN,
-    Sampling("digl", 100, 1),
-    (accuracy(*COMPARED, paper=paper.RANDOM),),
-    exceptions={"ogbn-arxiv": Sampling("ogb", 1, 10)},
-)
 
 SCORES = ("scaled-dot", "cosine", "pearson", "exp-kernel")
 LINK = "diffusivity.link=squareplus"  # the same for every score, and tamer than softmax
@@ -187,7 +154,7 @@ PARAMETERS = Study(
     "parameters",
     "How many parameters the models have.",
     recipes("gcn", "gat", "monet", "sage-mean", "sage-maxpool", "lanczosnet", "adalanczosnet", "cgnn", "gde", "gode")
-    + recipes(*OURS),
+    + recipes(*OURS, *PLAIN),
     SEVEN,
     Sampling("digl", 1, 1),
     (Quantity("parameters", "parameters", 0, paper.PARAMETERS),),
@@ -205,6 +172,10 @@ TIME = Study(
     work=work.FOLLOW,
 )
 
-_ALL = (PLANETOID, RANDOM, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING, PARAMETERS, TIME)
+_ALL = (PLANETOID, RANDOM, AIDS, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING, PARAMETERS, TIME)
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
 """All studies by name."""
+BY_IMPORTANCE = (PARAMETERS, RANDOM, PLANETOID, AIDS, ATTENTION, REWIRING, POSITIONS, STEPS, SOLVERS, TIME, RUNTIME)
+"""All studies, in the order in which ``beltrami study all`` runs them; the first takes seconds."""
+FIRST_ROWS = ("paper", "blend-plain", "gcn+aids", "gat+aids", "paper-knn")
+"""The rows that are run before the others of their study."""

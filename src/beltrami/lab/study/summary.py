@@ -3,7 +3,8 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import sub
 from statistics import mean, stdev
 
 from beltrami.data import CATALOGUE
@@ -11,7 +12,9 @@ from beltrami.errors import DataError
 from beltrami.lab.study.paper_tables import PrintedNumber
 from beltrami.lab.study.planning import Comparison, Quantity, Study
 from beltrami.lab.study.record import Record, latest
+from beltrami.lab.study.significance import Ranking, holm
 
+LEAST_DATASETS = 5  # of a ranking
 Cells = Mapping[tuple[str, str], Sequence[Record]]
 """Records by method and dataset."""
 
@@ -41,6 +44,17 @@ class Sample:
     @property
     def interval(self) -> tuple[float, float] | None:
         return None if self.half is None else (self.mean - self.half, self.mean + self.half)
+
+    @property
+    def p_value(self) -> float | None:
+        """Of the two-sided t-test that the mean is 0; of differences, the paired test. None for a single value."""
+        from scipy.stats import t
+
+        if self.half is None:
+            return None
+        if self.half == 0:
+            return float(self.mean == 0)
+        return 2 * float(t.sf(abs(self.mean) / self.half * t.ppf(0.975, self.count - 1), self.count - 1))
 
 
 def independent_values(records: Iterable[Record], quantity: str) -> dict[str, float]:
@@ -82,7 +96,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """One quantity of a study: cells by method and dataset, and comparisons by dataset."""
+    """One quantity of a study: cells by method and dataset, and comparisons by dataset. ``p_values`` are those of the
+    differences, adjusted by Holm for the number of differences in the table."""
 
     study: Study
     quantity: Quantity
@@ -90,6 +105,17 @@ class Table:
     datasets: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
     comparisons: Mapping[Comparison, Mapping[str, Sample]]
+    p_values: Mapping[tuple[Comparison, str], float] = field(default_factory=dict)
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """The ranking of the methods with a mean on every dataset of the study that most methods have; None for fewer
+        than three methods or ``LEAST_DATASETS``, where no ranks differ."""
+        means = {place: cell.sample.mean for place, cell in self.cells.items() if cell.sample is not None}
+        have = {name: {dataset for method, dataset in means if method == name} for name in self.methods}
+        common = [name for name in self.study.datasets if sum(name in each for each in have.values()) > len(have) / 2]
+        values = {name: [means[name, one] for one in common] for name in self.methods if have[name] >= set(common)}
+        return Ranking.of(values) if len(values) > 2 and len(common) >= LEAST_DATASETS else None
 
 
 def tabulate(study: Study, records: Iterable[Record]) -> list[Table]:
@@ -133,7 +159,13 @@ def _table(study: Study, quantity: Quantity, cells: Cells) -> Table:
             if (sample := compare(pair, both, quantity.name)) is not None:
                 comparisons.setdefault(pair, {})[dataset] = sample
     shown = {place: _cell(quantity, *place, records) for place, records in cells.items()}
-    return Table(study, quantity, methods, datasets, shown, comparisons)
+    tests = {
+        (pair, name): p
+        for pair, samples in comparisons.items()
+        for name, sample in samples.items()
+        if pair.compare is sub and (p := sample.p_value) is not None
+    }
+    return Table(study, quantity, methods, datasets, shown, comparisons, holm(tests))
 
 
 def _cell(quantity: Quantity, method: str, dataset: str, records: Sequence[Record]) -> Cell:

@@ -15,7 +15,7 @@ from beltrami.lab.executor import OnEpoch
 from beltrami.model import Classifier
 from beltrami.result import RunResult
 from beltrami.run import Problem, load_problem, run_config, run_configs
-from beltrami.train import accuracy, count_parameters, predict
+from beltrami.train import count_parameters, predict
 
 WARM_UP, REPEATS = 2, 11  # epochs of training before the timed one; timed inferences
 
@@ -56,9 +56,9 @@ def _train_many(configs: Sequence[RunConfig], device: str, on_epoch: OnEpoch) ->
 def _follow(config: RunConfig, problem: Problem, on_epoch: OnEpoch) -> Outcome:
     result, model = _trained(config, problem, on_epoch)
     inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
-    y, val = problem.dataset.y, problem.split.val
+    y, val, task = problem.dataset.y, problem.split.val, problem.task
     times = build_training(config.train).time_grid.times(model.time)
-    along = [[t, 100 * accuracy(predict(model, inputs, time=t)[val], y[val])] for t in times]
+    along = [[t, 100 * float(task.metric(predict(model, inputs, time=t)[val], y[val]))] for t in times]
     return Outcome(asdict(result), {"along": along})
 
 

@@ -70,7 +70,7 @@ def _start(config: RunConfig, problem: Problem) -> Fitting:
         model = problem.model(config)
     inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     y = without_test_labels(problem.dataset.y, problem.split)
-    return start_fit(model, inputs, y, problem.split, build_training(config.train))
+    return start_fit(model, inputs, y, problem.split, build_training(config.train), problem.task)
 
 
 def _per_cent(scores: Sequence[ValidationScore]) -> float:
