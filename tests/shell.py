@@ -1,7 +1,10 @@
-"""The command line called as a shell would."""
+"""The command line called as a shell would, and as the processes that it starts compute."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import torch
 
 
 @dataclass(frozen=True)
@@ -14,3 +17,14 @@ class Outcome:
 
 
 Beltrami = Callable[..., Outcome]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread, as the processes that are started do."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

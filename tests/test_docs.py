@@ -14,16 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from make_figures import STYLE
 from shell import Beltrami
-from sybil import Example
-from sybil.document import Document
-from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 from toy import small_blend, two_cliques
 from typer.main import get_command
 
 from beltrami.cli import app
 from beltrami.model import Evolution
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+pytest.importorskip("sybil", reason="sybil is not installed")
+
+from make_figures import STYLE
+from sybil import Example
+from sybil.document import Document
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "tutorials" / "data"

@@ -15,8 +15,9 @@ from safetensors.torch import save
 
 from beltrami import file_limits as limits
 from beltrami.config.parser import read_config
-from beltrami.data.archives import npz_digest, read_npz, read_ogb
+from beltrami.data.archives import npz_digest, read_npz
 from beltrami.data.graph_reader import read_graph
+from beltrami.data.ogb import read_ogb
 from beltrami.data.table_reader import read_header, read_table
 from beltrami.errors import DataError
 from beltrami.image.image_file import read_image

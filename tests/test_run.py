@@ -9,15 +9,20 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 from toy import small_blend, small_config, toy_problem
 
+from beltrami import train
 from beltrami.config import RunConfig, load_recipe, override
-from beltrami.data import Dataset
+from beltrami.config.build import build_training
+from beltrami.data import Dataset, Split
+from beltrami.data.block_model import BlockModel
+from beltrami.data.dataset import even_rows
 from beltrami.errors import DataError
-from beltrami.graph import SparseMatrix
+from beltrami.graph import Edges, SparseMatrix
 from beltrami.model import BLEND
 from beltrami.result import RunResult
-from beltrami.run import evaluate_run, even_rows, load_problem, run_config, run_configs, save_run
+from beltrami.run import Problem, evaluate_run, load_problem, run_config, run_configs, save_run
 from beltrami.stencil import FeatureSimilarity, tf_idf
 from beltrami.train import save_weights, seeded
 
@@ -319,3 +324,25 @@ def test_runs_are_saved_and_read_by_paths_that_are_strings(folder: Path, monkeyp
 def test_a_device_that_is_none_is_refused(device: Any) -> None:
     with pytest.raises(ValueError, match=r"needs `device` (cpu, cuda or cuda:N|to be a string)"):
         run_config(small_config(), device=device)
+
+
+def test_a_dataset_scored_by_the_area_under_the_curve_is_chosen_and_evaluated_by_it() -> None:
+    """Alone and stacked; the training nodes of one of several published splits may lack a class."""
+    data = BlockModel(90, 0.8, 5.0, 1.5).draw(0)
+    part = torch.arange(90) % 3
+    split = Split((part == 0) & (data.y == 0), part == 1, part == 2, "platonov", 0)
+    config = override(load_recipe("gcn", "minesweeper"), ["train.epochs=4"])
+    data = replace(data, splits=(split,), metric="roc-auc")
+    problem = Problem(config, data, split, data.x, Edges.build(data.edge_index, num_nodes=90), None)
+    result, model = run_config(config, problem=problem)
+    outputs = train.predict(model, model.prepare(data.x, problem.edges), time=result.best_time)
+    scores = (outputs[:, 1] - outputs[:, 0]).numpy()
+    for found, chosen in ((result.val_accuracy, split.val), (result.test_accuracy, split.test)):
+        assert found == pytest.approx(100 * roc_auc_score(data.y[chosen].numpy(), scores[chosen.numpy()]), abs=1e-4)
+    assert (result.metric, result.metric_name) == ("roc-auc", "ROC AUC")
+    with train.seeded(config.seed):
+        again = problem.model(config)
+    inputs, training = again.prepare(data.x, problem.edges), build_training(config.train)
+    (fit,) = train.fit_many([again], inputs, data.y, [split], training, task=problem.task)
+    assert isinstance(fit, train.Fit)
+    assert 100 * fit.best.metric == pytest.approx(result.val_accuracy, abs=1e-3)

@@ -12,6 +12,8 @@ from beltrami.graph import Edges
 from beltrami.position import Encoding
 from beltrami.stencil import Stencil
 
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
 with warnings.catch_warnings(action="ignore"):
     from torch_geometric.data import Batch, Data
     from torch_geometric.transforms import Compose, NormalizeFeatures

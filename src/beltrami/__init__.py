@@ -30,11 +30,12 @@ _EXPORTS = {
     "flow": (
         "Flow", "BeltramiFlow", "LinearFlow", "HyperbolicFlow", "PolyakovFlow", "OnsagerFlow", "MixedFlow",
         "ChebyshevFlow", "FrozenPositions", "MessageFlow", "TimeVarying", "PerInterval", "Bernstein", "Rate", "Source",
-        "Attachment", "Kinetic", "JacobianNorm",
+        "Coupling", "Attachment", "Kinetic", "JacobianNorm",
     ),
     "energy": ("dirichlet", "PolyakovAction", "Constant", "Gauss", "PeronaMalik", "Roughness"),
     "model": ("BLEND", "BeltramiConv", "Encoder", "Decoder", "Evolution"),
     "data": ("Dataset", "Split", "load", "make_split"),
+    "scale.diffuse": ("diffuse_columns",),
     "train": ("Training", "TimeGrid", "fit"),
     "config.build": ("build_recipe",),
     "result": ("RunResult",),

@@ -125,10 +125,14 @@ class BeltramiClassifier(ClassifierMixin, _GraphEstimator):  # type: ignore[misc
 
     Attributes
     ----------
-    classes_ : the classes; for several labels a row their numbers.
-    transduction_ : the class predicted at each row of the training, or its labels of 0 and 1.
-    label_distributions_ : probabilities of the classes or labels at each row of the training.
-    predictor_ : the trained ``beltrami.Predictor``.
+    classes_ : array
+        The classes; for several labels a row their numbers.
+    transduction_ : array
+        The class predicted at each row of the training, or its labels of 0 and 1.
+    label_distributions_ : array
+        Probabilities of the classes or labels at each row of the training.
+    predictor_ : beltrami.Predictor
+        The trained predictor.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Run configurations: from the dataset to the result, one or many at once, and back from the folder of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,21 +11,23 @@ from beltrami import train
 from beltrami.arguments import AnyPath, DeviceName, checked
 from beltrami.config.build import build_classifier, build_training, check_settings
 from beltrami.config.build_evolution import build_prior
-from beltrami.config.cost_check import SPARSE_BELOW, check_cost, explained_memory, sizes_of
+from beltrami.config.cost_check import check_cost, explained_memory, sizes_of
 from beltrami.config.limits import check_node_counts
 from beltrami.config.parser import read_config
 from beltrami.config.recipe.recipes import search_count
 from beltrami.config.run_cost import RunCost
-from beltrami.config.spec import RunConfig
+from beltrami.config.spec import ConfigFile, RunConfig
 from beltrami.config.spec_graph import InputEdgesSpec, StencilSpec
 from beltrami.data import Dataset, Progress, Split, make_split
+from beltrami.data.dataset import even_rows
 from beltrami.data.file import write_atomically
 from beltrami.data.store import cached_stencil, load_stencil
 from beltrami.errors import DataError, SolverError
 from beltrami.graph import Edges, SparseMatrix
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.model import Classifier, Inputs
 from beltrami.precompute import positions_of, read_dataset, resolve_files
-from beltrami.result import RunResult, versions
+from beltrami.result import Accuracies, RunResult, result_of_fit
 from beltrami.run_folder import CHECKPOINT, begin_to_save, check_digests, digests
 from beltrami.stencil import tf_idf
 from beltrami.train.callback import AnyCallback
@@ -46,6 +48,11 @@ class Problem:
     cost: RunCost | None = None  # what a training was estimated to need
     graph: str = ""  # fingerprint of the dataset's graph
 
+    @property
+    def task(self) -> train.Classification:
+        """The classes of the dataset, scored as its published results are."""
+        return train.Classification.of_dataset(self.dataset, self.split)
+
     def model(self, config: RunConfig) -> Classifier:
         """Return a new model for this problem, from the current random state."""
         positions = 0 if self.pos is None else self.pos.shape[1]
@@ -57,8 +64,8 @@ class Problem:
 def check_run(
     config: RunConfig, *, device: DeviceName = "cpu", progress: Progress | None = None
 ) -> tuple[RunConfig, Dataset, Split, RunCost]:
-    """Return a configuration with its files resolved, its dataset and split, and what a run would cost; a run that
-    cannot be made, or does not fit into the free memory, is refused. Nothing is trained."""
+    """Return a configuration with its files resolved, its dataset and split, and what a run would cost; refuse one that
+    cannot be made, or does not fit into the free memory. Nothing is trained."""
     config = resolve_files(config)
     dataset = read_dataset(config.dataset, component=config.data.component, progress=progress)
     check_node_counts(config, dataset.num_nodes)
@@ -84,8 +91,7 @@ def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Pro
 
 def on_split(problem: Problem, config: RunConfig) -> Problem:
     """Return the problem on the split of a configuration."""
-    data = config.data
-    split = make_split(problem.dataset.to("cpu"), protocol=data.protocol, seed=data.split_seed)
+    split = make_split(problem.dataset.to("cpu"), protocol=config.data.protocol, seed=config.data.split_seed)
     return replace(problem, split=split.to(problem.dataset.y.device))
 
 
@@ -97,17 +103,21 @@ def run_config(
     problem: Problem | None = None,
     callbacks: Sequence[AnyCallback] = (),
     checkpoints: train.Checkpoints | None = None,
+    parted: Callable[[Classifier, Inputs], Classifier] | None = None,
 ) -> tuple[RunResult, Classifier]:
     """Train one configuration and evaluate it: every choice by validation, the test labels read once. A ``problem``
-    that is given has been loaded from a configuration that was checked. ``checkpoints`` as for ``train.fit``."""
+    that is given has been loaded from a configuration that was checked. ``checkpoints`` as for ``train.fit``. With
+    ``parted``, the model that it returns is trained, such as a ``PartedModel``, which has the weights of the model."""
     if problem is None:
         check_settings(config)
         problem = load_problem(config, device=device)
     with train.seeded(config.seed), explained_memory(problem.cost, device=str(problem.edges.device)):
         model = problem.model(config)
         inputs, training = model.prepare(problem.x, problem.edges, pos=problem.pos), build_training(config.train)
-        y, split = problem.dataset.y, problem.split
-        found = train.fit(model, inputs, y, split, training, callbacks=callbacks, checkpoints=checkpoints)
+        y, split, task = problem.dataset.y, problem.split, problem.task
+        trained = model if parted is None else parted(model, inputs)
+        found = train.fit(trained, inputs, y, split, training, task=task, callbacks=callbacks, checkpoints=checkpoints)
+        model.fitted = trained.fitted
     return evaluate_fit(config, problem, model, found), model
 
 
@@ -127,7 +137,7 @@ def run_configs(
             models.append(first.model(config))
     inputs, training = models[0].prepare(first.x, first.edges, pos=first.pos), build_training(configs[0].train)
     splits = [problem.split for problem in problems]
-    found = train.fit_many(models, inputs, first.dataset.y, splits, training, callbacks=callbacks)
+    found = train.fit_many(models, inputs, first.dataset.y, splits, training, task=first.task, callbacks=callbacks)
     return [
         fit if isinstance(fit, SolverError) else (evaluate_fit(config, problem, model, fit), model)
         for config, problem, model, fit in zip(configs, problems, models, found, strict=True)
@@ -136,44 +146,45 @@ def run_configs(
 
 def evaluate_fit(config: RunConfig, problem: Problem, model: Classifier, found: train.Fit) -> RunResult:
     """Return the result of a trained model; the test labels are read here."""
-    dataset, split = problem.dataset, problem.split
+    y, split, task = problem.dataset.y, problem.split, problem.task
     inputs = model.prepare(problem.x, problem.edges, pos=problem.pos)
     logits = train.predict(model, inputs, time=found.best.time)
-    device = dataset.y.device
-    shares = train.per_class_accuracy(logits[split.test], dataset.y[split.test], model.num_classes)
-    return RunResult(
-        dataset=config.dataset,
-        recipe=config.recipe,
-        seed=config.seed,
-        split={"protocol": split.protocol, "seed": split.seed, "hash": split.hash},
-        val_accuracy=100 * train.accuracy(logits[split.val], dataset.y[split.val]),
-        test_accuracy=100 * train.read_test(logits, dataset.y, split),
-        best_time=found.best.time,
-        best_epoch=found.best_epoch,
-        epochs=found.epochs,
-        train_seconds=found.seconds,
-        evaluations={"forward": found.stats.evaluations, "backward": found.stats.backward_evaluations},
-        parameters=train.count_parameters(model.parameters()),
+    shares = train.per_class_accuracy(logits[split.test], y[split.test], model.num_classes)
+    accuracies = Accuracies(
+        val=100 * float(task.metric(logits[split.val], y[split.val])),
+        test=100 * train.read_test(logits, y, split, task=task),
+        per_class=[None if share is None else 100 * share for share in shares],
+    )
+    result = result_of_fit(config, model, found, accuracies, dataset=config.dataset, split=split.facts, device=y.device)
+    return replace(
+        result,
         attention_spread=model.attention_spread(inputs),
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        versions=versions(),
         tried=search_count(config),
-        per_class_accuracy=[None if share is None else 100 * share for share in shares],
         graph=problem.graph,
+        metric=problem.dataset.metric,
     )
 
 
 @checked
-def save_run(folder: AnyPath, config: RunConfig, result: RunResult, model: Classifier) -> None:
-    """Write the configuration, the weights and, last, the result with the digests of both into ``folder``. Its
-    checkpoint is deleted."""
-    folder = Path(folder)
-    begin_to_save(folder)
+def save_run(
+    folder: AnyPath, config: ConfigFile, result: RunResult, model: Classifier, *, files: Sequence[str] = ()
+) -> RunResult:
+    """Write the configuration, the weights and, last, the result into ``folder``, delete the checkpoint and return the
+    result with the digests of the files. ``files``: the names of further files of the run, which are there already."""
+    begin_to_save(folder := Path(folder))
     write_atomically(folder / CONFIG, config.to_json().encode())
     train.save_weights(model, folder / WEIGHTS)
-    result = replace(result, files=digests(folder, (CONFIG, WEIGHTS)))
+    result = replace(result, files=digests(folder, (CONFIG, WEIGHTS, *files)))
     write_atomically(folder / "result.json", result.to_json().encode())
     (folder / CHECKPOINT).unlink(missing_ok=True)
+    return result
+
+
+def read_result(folder: Path) -> RunResult:
+    """Return the result of the run in a folder; files that do not belong together are refused."""
+    result = RunResult.read(folder / "result.json")
+    check_digests(folder, result.files)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +202,7 @@ class SavedRun:
 def load_run(folder: AnyPath, *, device: DeviceName = "cpu", progress: Progress | None = None) -> SavedRun:
     """Return the run in a folder; files that do not belong together, or data that have changed, are refused."""
     folder = Path(folder)
-    result = RunResult.read(folder / "result.json")
-    check_digests(folder, result.files)
+    result = read_result(folder)
     config = read_config(folder / CONFIG)
     try:
         check_settings(config)
@@ -218,10 +228,11 @@ def load_run(folder: AnyPath, *, device: DeviceName = "cpu", progress: Progress 
 
 @checked
 def evaluate_run(folder: AnyPath, *, device: DeviceName = "cpu") -> tuple[RunResult, float, float]:
-    """Return the saved result of a run, and the validation and test accuracy of its weights as evaluated now."""
+    """Return the saved result of a run, and the validation and test metric of its weights as evaluated now."""
     run = load_run(folder, device=device)
-    logits, y, split = run.logits, run.problem.dataset.y, run.problem.split
-    return run.result, 100 * train.accuracy(logits[split.val], y[split.val]), 100 * train.read_test(logits, y, split)
+    logits, y, split, task = run.logits, run.problem.dataset.y, run.problem.split, run.problem.task
+    val = float(task.metric(logits[split.val], y[split.val]))
+    return run.result, 100 * val, 100 * train.read_test(logits, y, split, task=task)
 
 
 def similarity_edges(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:
@@ -233,18 +244,3 @@ def similarity_edges(spec: StencilSpec, x: Tensor, edges: Edges) -> Edges:
     if spec.add.kind == "none":
         return prior(weighted, edges)
     return cached_stencil(prior, weighted, edges, by=f"2; {spec.reweight}; {spec.add}")
-
-
-def even_rows(x: Tensor) -> Tensor:
-    """Return rows scaled to the same sum of absolute values, their mean, so that long texts count as short ones."""
-    sums = x.abs().sum(1, keepdim=True)
-    return torch.where(sums > 0, x * (sums.mean() / sums), x)
-
-
-def sparse_where_it_pays(x: Tensor) -> Tensor | SparseMatrix:
-    """Return inputs with few non-zeros as a sparse matrix, others dense."""
-    entries = x.shape[0] * x.shape[1]
-    nonzero = int(torch.count_nonzero(x)) if x.layout == torch.strided else x._nnz()
-    if nonzero < SPARSE_BELOW * entries:
-        return SparseMatrix.of(x)
-    return x if x.layout == torch.strided else x.to_dense()

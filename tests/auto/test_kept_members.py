@@ -18,7 +18,7 @@ from beltrami.data.labelled_split import split_labels
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import read_targets
 from beltrami.errors import DataError
-from beltrami.run import sparse_where_it_pays
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.train import Classification
 
 SHORT = ("train.epochs=4", "train.patience=4")

@@ -337,3 +337,17 @@ def test_bad_positions_are_refused(pos: Tensor | SparseMatrix | None, message: s
 def test_positions_without_a_position_encoder_are_refused() -> None:
     with pytest.raises(ValueError, match=r"takes no positions: leave `pos` out"):
         small_blend()(TOY.x, TOY.edge_index, pos=TOY.pos)
+
+
+def test_wide_features_with_few_non_zeros_are_multiplied_as_a_sparse_matrix() -> None:
+    toy, random = two_cliques(), torch.Generator().manual_seed(0)
+    x = torch.rand(len(toy.x), 600, generator=random) * (torch.rand(len(toy.x), 600, generator=random) < 0.05)
+    model = BLEND(600, 8, 2).eval()
+    seen: list[type] = []
+    model.psi.register_forward_pre_hook(lambda _, args: seen.append(type(args[0])))
+    sparse = model(x, toy.edge_index)
+    dense = model.run(model.prepare(x, toy.edge_index)).logits
+    with_gradient = model(x.requires_grad_(), toy.edge_index)
+    assert seen == [SparseMatrix, torch.Tensor, torch.Tensor]
+    assert torch.allclose(sparse, dense, atol=1e-6)
+    assert torch.equal(with_gradient, dense)

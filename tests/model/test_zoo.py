@@ -10,8 +10,6 @@ import torch
 from checks import crooked, dense, pairs
 from numpy.polynomial import chebyshev
 from torch import Tensor, nn
-from torch_geometric.nn import ChebConv, GATConv, GCNConv, GMMConv, TransformerConv
-from torch_geometric.transforms import GDC
 
 from beltrami.diffusivity import Additive, Mixture, RandomWalk, ScaledDot
 from beltrami.flow import ChebyshevFlow, Flow, FrozenPositions, LinearFlow, MessageFlow, MixedFlow, TimeVarying
@@ -30,6 +28,11 @@ from beltrami.scheme import (
     TimeStepping,
 )
 from beltrami.train import seeded
+
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+from torch_geometric.nn import ChebConv, GATConv, GCNConv, GMMConv, TransformerConv
+from torch_geometric.transforms import GDC
 
 D, JOINT = 5, Joint(2, 3)
 EDGES = crooked()

@@ -20,12 +20,12 @@ from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.labelled_split import CALIBRATION, FOLDS, check_training, hold_out, labelled, split_labels
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets, read_targets
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.predict.conformal import Conformal, ScoreKind
 from beltrami.predict.predictor import Calibration, Predictor
 from beltrami.predict.probability import fit_temperature, match_confidence
 from beltrami.predict.trained_models import fitting_threads, task_of
 from beltrami.result import versions
-from beltrami.run import sparse_where_it_pays
 from beltrami.train import Classification, Task, read_test
 
 BUDGET = 60.0  # seconds

@@ -16,8 +16,8 @@ from beltrami.data.graph_table import GraphTable
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets
+from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.predict.trained_models import fitting_threads
-from beltrami.run import sparse_where_it_pays
 
 NEIGHBOUR_COUNTS = (5, 10)
 TABLE_TIMES = (*TIMES, 64.0, 128.0)

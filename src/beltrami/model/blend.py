@@ -10,10 +10,11 @@ from beltrami.arguments import Count, Natural, Positive, Share, checked
 from beltrami.diffusivity import Diffusivity
 from beltrami.flow import Cost, Source
 from beltrami.joint import Joint
-from beltrami.model.classifier import Classifier, Inputs, Output
+from beltrami.model.classifier import Classifier, Output
 from beltrami.model.coder import Decoder, Dropout, Encoder, reset_parameters
 from beltrami.model.conv import attention, attention_evolution, edge_dim_of
 from beltrami.model.evolution import Evolution
+from beltrami.model.inputs import Inputs
 from beltrami.scheme import TimeStepping
 from beltrami.stencil import Stencil
 
@@ -111,8 +112,9 @@ class BLEND(Classifier):
         """Return the network that ``beltrami train`` trains on a dataset, for inputs and outputs of these widths.
 
         ``pos_channels`` are the columns of the positions; for 0 it is the network without positions. ``recipe`` is one
-        of blend, blend-knn, uniform and polyakov, ``protocol`` that of the split, ``planetoid`` for the published one.
-        The recipe's positions, its changes of the input graph and its training are not part of the network.
+        of blend, blend-knn, blend-plain, paper, paper-knn, uniform and polyakov, ``protocol`` that of the split,
+        ``planetoid`` for the published one. The recipe's positions, its changes of the input graph and its training are
+        not part of the network.
         """
         found: BLEND = beltrami.build_recipe(
             dataset, in_channels, out_channels, pos_channels=pos_channels, recipe=recipe, protocol=protocol

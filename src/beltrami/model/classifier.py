@@ -1,7 +1,6 @@
 """The interface that training needs of a model, BLEND or a baseline."""
 
 import json
-import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,39 +12,17 @@ from torch import Tensor, nn
 from torch.compiler import is_compiling
 
 from beltrami.arguments import checked
-from beltrami.errors import check_matrix
 from beltrami.flow import Cost
-from beltrami.graph import Edges, SparseMatrix, as_edges
-from beltrami.graph.edge_values import unpack_graph
+from beltrami.graph import Edges, as_edges
+from beltrami.graph.sparse_matrix import sparse_if_wide
 from beltrami.model.auto_capture import AutoCapture, is_capturable
 from beltrami.model.coder import Matrix
+from beltrami.model.inputs import Inputs, check_edge_attr, checked_matrix, unpack
 from beltrami.model.last_inputs import LastInputs
 from beltrami.scheme import Stats
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-
-@checked
-@dataclass(frozen=True)
-class Inputs:
-    """The checked inputs of a model: features (n, f) and positions (n, p), dense or sparse, and the graph."""
-
-    x: Matrix
-    edges: Edges
-    pos: Matrix | None = None
-    given: Edges | None = None  # the graph before the model rewired it
-
-    @property
-    def needs_grad(self) -> bool:
-        """Whether a gradient by features or positions is wanted."""
-        tensors = (x.values if isinstance(x, SparseMatrix) else x for x in (self.x, self.pos))
-        return any(tensor is not None and tensor.requires_grad for tensor in tensors)
-
-    @property
-    def graph(self) -> int:
-        """The fingerprint of the graph as it was given."""
-        return (self.edges if self.given is None else self.given).fingerprint
 
 
 @dataclass(frozen=True)
@@ -80,8 +57,9 @@ class Classifier(nn.Module, ABC):
     ``x`` (n, features), ``edge_index`` (2, m), ``edge_weight`` (m,), ``pos`` (n, positions), ``edge_attr`` (m,
     edge_dim) -> (n, classes). ``positions`` and ``edge_dim`` are 0 for a model without them; ``time`` is the terminal
     time T, 0 for a model without time. ``x`` and ``pos`` may be sparse, and ``edge_index`` in any form of
-    :func:`~beltrami.graph.as_edges`. A PyG ``Data`` object may stand for all of them (:func:`unpack`). In a loop, build
-    ``Edges`` and ``SparseMatrix`` once and pass them instead.
+    :func:`~beltrami.graph.as_edges`. A PyG ``Data`` object may stand for all of them (:func:`unpack`). Tensors of
+    earlier calls are checked and converted once. Dense features of at least 512 columns with fewer than 10% non-zeros
+    are multiplied as a sparse matrix, which changes results by rounding.
 
     In evaluation mode a fitted model stops at the time that its training chose, which is part of its ``state_dict``; in
     training mode, and before it is fitted, it stops at T. It warns on another graph than that of its training.
@@ -115,7 +93,7 @@ class Classifier(nn.Module, ABC):
         given: tuple[Any, ...] = (x, edge_index, edge_weight, pos, edge_attr)
         if edge_index is None:
             given = unpack(x, positions=self.positions, edge_dim=self.edge_dim)
-        inputs = self._last_inputs(self.prepare, self, *given)
+        inputs = self._last_inputs(lambda x, *rest: self.prepare(sparse_if_wide(x), *rest), self, *given)
         if not self.training and self.fitted is not None and not is_compiling() and inputs.graph != self.fitted.graph:
             warnings.warn(
                 "this model was fitted on another graph, of other nodes, edges, directions or weights: its scores on "
@@ -177,7 +155,7 @@ class Classifier(nn.Module, ABC):
         """Check and convert the inputs, features and positions to the model's type; do it once before a loop over
         :meth:`run`. A :class:`DirectedGraphWarning` tells of edges in one direction only, once for each tensor."""
         like = next((weight for weight in self.parameters() if weight.is_floating_point()), None)
-        x = _checked_matrix(x, "x", like, columns=self.features)
+        x = checked_matrix(x, "x", like, columns=self.features)
         n = x.shape[0]
         check_edge_attr(self.edge_dim, edge_attr)
         edges = as_edges(edge_index, num_nodes=n, weight=edge_weight, features=edge_attr, warns=True)
@@ -188,7 +166,7 @@ class Classifier(nn.Module, ABC):
         if pos is not None and not self.positions:
             raise ValueError("this model takes no positions: leave `pos` out, or build it with positions.")
         if pos is not None:
-            pos = _checked_matrix(pos, "pos", like, rows=n, columns=self.positions)
+            pos = checked_matrix(pos, "pos", like, rows=n, columns=self.positions)
         return replace(self.arrange(Inputs(x, edges, pos)), given=edges)
 
     def arrange(self, inputs: Inputs) -> Inputs:
@@ -199,6 +177,11 @@ class Classifier(nn.Module, ABC):
     def run(self, inputs: Inputs) -> Output:
         """Return the scores on prepared inputs, with the running cost and the statistics of the solves."""
 
+    def run_at(self, inputs: Inputs, nodes: Tensor) -> Output:
+        """Return the output of :meth:`run` with the scores of some nodes alone."""
+        output = self.run(inputs)
+        return replace(output, logits=output.logits[nodes])
+
     @abstractmethod
     def logits_along(self, inputs: Inputs, ts: Sequence[float], *, nodes: Tensor | None = None) -> Tensor:
         """Return the class scores at times ``ts``, increasing from 0, (len(ts), n, classes); ``nodes`` selects some."""
@@ -206,43 +189,3 @@ class Classifier(nn.Module, ABC):
     def attention_spread(self, inputs: Inputs) -> float:
         """Return the standard deviation of the learned edge weights relative to uniform ones; 0 if none are learned."""
         return 0.0
-
-
-def unpack(
-    data: Any, *, positions: int, edge_dim: int
-) -> tuple[Matrix, Tensor, Tensor | None, Matrix | None, Tensor | None]:
-    """Return x, edge_index, edge_weight, pos and edge_attr of a PyG ``Data`` or ``Batch`` object; those of its edges by
-    ``unpack_graph``, positions and edge features only for a model that takes them."""
-    if not ("torch_geometric.data" in sys.modules and isinstance(data, sys.modules["torch_geometric.data"].Data)):
-        raise ValueError(f"pass `x` and `edge_index`, or one `Data` object of PyG; got {type(data).__name__} alone.")
-    graph, weight, features = unpack_graph(data)
-    return data.x, graph, weight, data.pos if positions else None, features if edge_dim else None
-
-
-def check_edge_attr(edge_dim: int, edge_attr: Tensor | None) -> None:
-    """Refuse edge features that a module does not take, the lack of those that it takes, and other widths."""
-    if edge_attr is not None and not edge_dim:
-        raise ValueError("this module takes no edge features: leave `edge_attr` out, or build it with `edge_dim=`.")
-    if edge_dim and edge_attr is None:
-        raise ValueError(f"this module takes {edge_dim} edge features: pass `edge_attr`, (edges, {edge_dim}).")
-    if edge_attr is not None and (edge_attr.dim() != 2 or edge_attr.shape[1] != edge_dim):
-        raise ValueError(f"`edge_attr` must have shape (edges, {edge_dim}); got {tuple(edge_attr.shape)}.")
-
-
-def _checked_matrix(x: Matrix, name: str, like: Tensor | None, *, columns: int, rows: int | None = None) -> Matrix:
-    """Return an input of a model in the type of its weights ``like``, after checking device, shape and values; sparse
-    tensors become ``SparseMatrix``."""
-    values = x.values if isinstance(x, SparseMatrix) else x
-    if like is not None and values.device != like.device:
-        raise ValueError(f"`{name}` is on {values.device} and the model on {like.device}: move one with `.to(...)`.")
-    if like is not None and values.dtype != like.dtype and values.dtype.is_floating_point:
-        x = x.with_values(values.to(like.dtype)) if isinstance(x, SparseMatrix) else x.to(like.dtype)
-    if isinstance(x, SparseMatrix):
-        expected = (x.shape[0] if rows is None else rows, columns)
-        if x.shape != expected:
-            raise ValueError(f"`{name}` has shape {x.shape} where {expected} is expected.")
-        if not (is_compiling() or bool(torch.isfinite(x.values).all())):
-            raise ValueError(f"`{name}` holds values that are NaN or infinite: clean or impute them first.")
-        return x
-    check_matrix(x, name=name, rows=rows, columns=columns)
-    return x if x.layout == torch.strided else SparseMatrix.of(x)

@@ -1,7 +1,8 @@
 """Encoders phi and psi, from inputs to the flow's coordinates, the decoder xi, from z(T) to scores, and dropout."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import torch
@@ -85,7 +86,29 @@ class Dropout(nn.Module):
         self.p, self.rows = p, rows
         self.register_buffer("seed", _new_seed(), persistent=False)
         self.register_buffer("calls", torch.zeros((), dtype=torch.int32), persistent=False)
+        self._numbers: Tensor | None = None
         self._indices: tuple[tuple[int, ...], Tensor] | None = None
+        self._counted = False  # whether the call was counted before its rows are passed in parts
+
+    def number_rows(self, numbers: Tensor | None) -> None:
+        """Take inputs as the rows of these numbers of a larger tensor: masks are then the rows of its mask."""
+        self._numbers, self._indices = numbers, None
+
+    @contextmanager
+    def at_rows(self, rows: Tensor) -> Iterator[None]:
+        """Treat inputs in a block as the ``rows`` (r,) of the input of the last call, which is not counted again."""
+        self.number_rows(rows)
+        self._counted = True
+        try:
+            yield
+        finally:
+            self.number_rows(None)
+            self._counted = False
+
+    def count_call(self) -> None:
+        """Count a call whose rows are passed in parts (:meth:`at_rows`)."""
+        if self.training and self.p:
+            self.calls.add_(1)
 
     def reset_parameters(self) -> None:
         """Draw a new seed, with which the masks begin again."""
@@ -95,9 +118,10 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0:
             return x
-        self.calls.add_(1)
         threshold = round((self.p - 0.5) * 2**32)  # a share p of the signed 32-bit integers lies below it
-        if has_kernel(x) and not is_compiling():
+        if not self._counted:
+            self.calls.add_(1)
+        if has_kernel(x) and self._numbers is None and not is_compiling():
             from beltrami.model.masking import masked
 
             width = math.prod(x.shape[1:]) if self.rows else 1
@@ -112,8 +136,12 @@ class Dropout(nn.Module):
 
     def _hashed_indices(self, shape: tuple[int, ...], device: torch.device) -> Tensor:
         if self._indices is None or self._indices[0] != shape or self._indices[1].device != device:
-            count = math.prod(shape)
-            self._indices = (shape, hash32(torch.arange(count, dtype=torch.int32, device=device)).reshape(shape))
+            if self._numbers is None:
+                index = torch.arange(math.prod(shape), dtype=torch.int32, device=device)
+            else:
+                width = math.prod(shape[1:])
+                index = (self._numbers[:, None] * width + torch.arange(width, device=device)).int()
+            self._indices = (shape, hash32(index).reshape(shape))
         return self._indices[1]
 
     def extra_repr(self) -> str:

@@ -7,9 +7,9 @@ from beltrami.diffusivity import Diffusivity, ScaledDot, WithEdgeFeatures
 from beltrami.flow import BeltramiFlow, LinearFlow, Source
 from beltrami.graph import Edges, as_edges
 from beltrami.model.auto_capture import AutoCapture, is_capturable
-from beltrami.model.classifier import check_edge_attr
 from beltrami.model.coder import reset_parameters
 from beltrami.model.evolution import Evolution
+from beltrami.model.inputs import check_edge_attr
 from beltrami.scheme import RK4, ConstantSteps, Exponential, Scheme, TimeStepping
 from beltrami.stencil import Stencil
 

@@ -9,9 +9,10 @@ from beltrami.arguments import Count, Share, checked
 from beltrami.diffusivity import RandomWalk
 from beltrami.flow import LinearFlow
 from beltrami.graph import Normaliser
-from beltrami.model.classifier import Classifier, Inputs, Output
+from beltrami.model.classifier import Classifier, Output
 from beltrami.model.coder import Encoder
 from beltrami.model.evolution import Evolution
+from beltrami.model.inputs import Inputs
 from beltrami.scheme import Exponential, TimeStepping
 from beltrami.stencil import Loops
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from beltrami.errors import SolverError
 from beltrami.graph import SparseMatrix
 from beltrami.model.blend import BLEND
-from beltrami.model.classifier import Classifier, Inputs
+from beltrami.model.classifier import Classifier
+from beltrami.model.inputs import Inputs
 from beltrami.model.linear_diffusion import LinearDiffusion
 
 PARTS = {
@@ -35,7 +36,7 @@ def first_nonfinite(model: Classifier, inputs: Inputs) -> str:
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if not _finite(tensor):
             return f"the weights `{name}`"
-    for name, values in (("features", inputs.x), ("positions", inputs.pos), ("weights of edges", inputs.edges.weight)):
+    for name, values in inputs.arrays.items():
         if not _finite(values):
             return f"the {name} of the input"
     model = copy.deepcopy(model)  # dropout counts its calls, and batch norm averages, in buffers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from beltrami.arguments import AnyPath, Count, NotNegative, checked
 from beltrami.errors import DataError, Interrupted
 from beltrami.train.callback import Epoch
-from beltrami.train.loop import TrainingWarning
+from beltrami.train.loop import Loop, TrainingWarning
 from beltrami.train.state import TrainingState
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Checkpoints:
             )
         return state
 
-    def after(self, epoch: Epoch, fitting: "Fitting") -> None:
+    def after(self, epoch: Epoch, fitting: "Fitting | Loop") -> None:
         """Write a checkpoint if it is time, or if the training has to stop."""
         now = time.monotonic()
         due = now - self._last >= self.seconds if self.epochs is None else epoch.number % self.epochs == 0

@@ -1,7 +1,8 @@
-"""The program of one model: its training loss, steps, validations and state."""
+"""Programs of one model: the training loss, steps, validations and state."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,8 @@ from beltrami.train.training import Consistency, Training
 from beltrami.train.validation import AT_END, TimeGrid, ValidationScore, make_validation
 from beltrami.train.weights import ExponentialMovingAverage, tensors_of
 
+M = TypeVar("M", bound=Classifier)
+
 
 class LossStep:
     """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation;
@@ -47,49 +50,52 @@ class LossStep:
         """Return the loss: the mean over passes of the task's loss and running costs, plus the share of consistency."""
         self.model.train()
         self.model.zero_grad(set_to_none=True)
-        outputs = [self.model.run(self.inputs) for _ in range(self.consistency.passes)]
-        losses = [self.task.loss(each.logits[self.nodes], self.y, reduction="mean") + each.cost for each in outputs]
+        if self.consistency.weight:
+            outputs = [self.model.run(self.inputs) for _ in range(self.consistency.passes)]
+            trained = [each.logits[self.nodes] for each in outputs]
+        else:
+            outputs = [self.model.run_at(self.inputs, self.nodes) for _ in range(self.consistency.passes)]
+            trained = [each.logits for each in outputs]
+        losses = [
+            self.task.loss(logits, self.y, reduction="mean") + each.cost
+            for logits, each in zip(trained, outputs, strict=True)
+        ]
         loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
         if self.consistency.weight:
-            logits = torch.stack([output.logits for output in outputs])
-            loss = loss + self.share * self.consistency(self.task.probabilities(logits))
+            every = torch.stack([output.logits for output in outputs])
+            loss = loss + self.share * self.consistency(self.task.probabilities(every))
         loss.backward()
         self.stats = Stats.total(output.stats for output in outputs)
         return loss.detach()
 
 
-class SingleProgram(Program):
-    """The program of one model, which it trains in place; arguments as for :func:`~beltrami.train.fit`."""
+class ModelProgram(Program, Generic[M]):
+    """The base of programs of one model, which they train in place: its optimiser, its best weights and its state.
+
+    ``compute_gradients`` leaves gradients at the parameters of the model and returns the loss, on ``device``.
+    """
 
     def __init__(
-        self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task
+        self,
+        model: M,
+        compute_gradients: Callable[[], Tensor],
+        training: Training,
+        *,
+        device: torch.device,
+        capture: bool = False,
     ) -> None:
-        self.runs, self.stats, self._device = [0], Stats(), y.device
+        self.runs, self.stats, self._device = [0], Stats(), device
         self.model, self.evaluated, ema = model, model, None  # the model whose weights validation scores and keeps
-        capture = should_capture(model, training.cuda_graph)
         if training.ema:
             self.evaluated = copy.deepcopy(model).requires_grad_(False)
             ema = ExponentialMovingAverage(tensors_of(self.evaluated), tensors_of(model), decay=training.ema)
-        self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task)
         optimiser = training.make_optimiser(dict(model.named_parameters()))
-        self._step = OptimiserStep(self._loss_step, optimiser, ema, buffers=model.buffers(), capture=capture)
-        grids, known = (training.time_grid, AT_END), (inputs, y, split)
-        self._validations = {grid: make_validation(self.evaluated, *known, grid, task, capture) for grid in grids}
-        self._validate_best = make_validation(model, *known, training.time_grid, task)
+        self._step = OptimiserStep(compute_gradients, optimiser, ema, buffers=model.buffers(), capture=capture)
         self.keep_best([0])
 
     @property
     def parameters(self) -> Iterable[Tensor]:
         return self.model.parameters()
-
-    def step(self, epoch: int) -> list[float]:
-        self._loss_step.begin(epoch)
-        loss = float(self._step(epoch))
-        self.stats = self._loss_step.stats
-        return [loss]
-
-    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
-        return [self._validations[time_grid]()]
 
     def keep_best(self, rows: list[int]) -> None:
         if rows:
@@ -117,11 +123,34 @@ class SingleProgram(Program):
         self._step.load(state.part("optimiser"), state.values["rates"])
         set_random_state(state.tensors, self._device)
 
-    def first_nonfinite(self) -> str:
-        return first_nonfinite(self.model.train(), self._loss_step.inputs)
-
     def restore_best(self) -> None:
         write_into(tensors_of(self.model), self._best)
+
+
+class SingleProgram(ModelProgram[Classifier]):
+    """The program of one model on a whole graph; arguments as for :func:`~beltrami.train.fit`."""
+
+    def __init__(
+        self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task
+    ) -> None:
+        capture = should_capture(model, training.cuda_graph)
+        self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task)
+        super().__init__(model, self._loss_step, training, device=y.device, capture=capture)
+        grids, known = (training.time_grid, AT_END), (inputs, y, split)
+        self._validations = {grid: make_validation(self.evaluated, *known, grid, task, capture) for grid in grids}
+        self._validate_best = make_validation(model, *known, training.time_grid, task)
+
+    def step(self, epoch: int) -> list[float]:
+        self._loss_step.begin(epoch)
+        loss = float(self._step(epoch))
+        self.stats = self._loss_step.stats
+        return [loss]
+
+    def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
+        return [self._validations[time_grid]()]
+
+    def first_nonfinite(self) -> str:
+        return first_nonfinite(self.model.train(), self._loss_step.inputs)
 
     def validate_best(self) -> list[ValidationScore]:
         return [self._validate_best()]
@@ -129,7 +158,7 @@ class SingleProgram(Program):
 
 def check_inputs(inputs: Inputs, y: Tensor, split: Split) -> None:
     """Refuse inputs of another graph, and targets or splits on another device."""
-    nodes, where = inputs.edges.num_nodes, inputs.edges.device
+    nodes, where = inputs.num_nodes, inputs.device
     if nodes != split.num_nodes:
         raise ValueError(f"`inputs` have {nodes} nodes where the split has {split.num_nodes}: use those of one graph.")
     for name, device in {"y": y.device, "split": split.train.device}.items():

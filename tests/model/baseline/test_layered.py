@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv, GCNConv, GMMConv, SAGEConv
 
 from beltrami.graph import Edges, SparseMatrix
 from beltrami.model.baseline.base import mean_weights, symmetric_weights
@@ -23,6 +22,10 @@ from beltrami.model.baseline.layered import (
     degree_coordinates,
 )
 from beltrami.train import seeded
+
+pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+
+from torch_geometric.nn import GATConv, GCNConv, GMMConv, SAGEConv
 
 IN, OUT = 5, 4
 every_graph = pytest.mark.parametrize("graph", GRAPHS)

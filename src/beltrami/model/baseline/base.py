@@ -12,8 +12,9 @@ from torch import Tensor
 
 from beltrami.arguments import Count, Share, checked
 from beltrami.graph import Both, Edges, Normaliser, Rows, SparseMatrix
-from beltrami.model.classifier import Classifier, Inputs, Output
+from beltrami.model.classifier import Classifier, Output
 from beltrami.model.coder import Matrix
+from beltrami.model.inputs import Inputs
 from beltrami.stencil import Keep, Stencil
 
 T = TypeVar("T")

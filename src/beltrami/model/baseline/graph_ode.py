@@ -10,8 +10,9 @@ from beltrami.flow import FunctionField
 from beltrami.graph import Edges, aggregate
 from beltrami.model.baseline.base import Architecture, Baseline, symmetric_weights
 from beltrami.model.baseline.layered import GCNLayer
-from beltrami.model.classifier import Inputs, Output
+from beltrami.model.classifier import Output
 from beltrami.model.coder import Decoder, Encoder, Matrix
+from beltrami.model.inputs import Inputs
 from beltrami.scheme import Solution, TimeStepping, solve
 
 ALPHA = 0.95  # initial value of CGNN's alpha and scales m

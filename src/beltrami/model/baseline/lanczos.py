@@ -14,8 +14,8 @@ from beltrami.diffusivity import xavier
 from beltrami.graph import Both, Edges, aggregate, squared_distance
 from beltrami.graph.edges import check_undirected
 from beltrami.model.baseline.base import Architecture, DiscreteBaseline, cached_per_graph, symmetric_weights
-from beltrami.model.classifier import Inputs
 from beltrami.model.coder import Encoder, Matrix
+from beltrami.model.inputs import Inputs
 
 SHORT = (1, 2, 5, 7)  # powers of A computed as products
 LONG = (10, 20, 30)  # powers of A computed in the Krylov space, inputs of as many filters

@@ -16,8 +16,8 @@ from beltrami.model.baseline.base import (
     mean_weights,
     symmetric_weights,
 )
-from beltrami.model.classifier import Inputs
 from beltrami.model.coder import Dropout, Encoder, Matrix
+from beltrami.model.inputs import Inputs
 
 NEGATIVE_SLOPE = 0.2  # of GAT's LeakyReLU
 
