@@ -1,6 +1,9 @@
 """Lists for benchmarks/search.py: random settings around a recipe.
 
 python benchmarks/around.py cora digl --trials 60 --runs 10 --seed 1 >> results/search/random-draws.txt
+python benchmarks/around.py cora digl --recipe gcn --aids same --trials 93 --runs 3 >> results/search/equal-budget.txt
+
+With ``--recipe`` the settings are drawn from the space of `beltrami tune`, and the recipe's own are the first line.
 """
 
 import argparse
@@ -8,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from beltrami.config import RunConfig, load_recipe, override
-from beltrami.lab.tune.search_space import ABSENT, Choice, LogUniform, Space, Uniform, draw, value_of
+from beltrami.config.recipe.aids import read_aids
+from beltrami.lab.tune.search_space import ABSENT, Choice, LogUniform, Space, Uniform, draw, space_of, value_of
 
 ENCODED = Choice("none", "ppr", "deepwalk")
 AROUND: Mapping[str, tuple[str, Space]] = {
@@ -124,17 +128,27 @@ def settings_of(config: RunConfig, drawn: Mapping[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset", choices=sorted(AROUND))
+    parser.add_argument("dataset", help=f"with --recipe any dataset, else one of {', '.join(sorted(AROUND))}")
     parser.add_argument("protocol")
+    parser.add_argument("--recipe", help="draw from the space of `beltrami tune` for this recipe")
+    parser.add_argument("--aids", help="training aids, such as same; only with --recipe")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
+    if args.recipe is not None:
+        aids = None if args.aids is None else read_aids(args.aids)
+        config = load_recipe(args.recipe, args.dataset, protocol=args.protocol, aids=aids)
+        line = (args.dataset, args.recipe, args.protocol, args.runs, *(() if aids is None else ("--aids", args.aids)))
+        print(*line)
+        for number in range(1, args.trials):
+            print(*line, *settings_of(config, draw(space_of(config), number, seed=args.seed)))
+        return
     name, spans = AROUND[args.dataset]
-    config = load_recipe(name, args.dataset.partition("-")[0])
+    dataset = args.dataset.partition("-")[0]
+    config = load_recipe(name, dataset)
     for number in range(args.trials):
-        drawn = draw(spans, number, seed=args.seed)
-        print(args.dataset.partition("-")[0], name, args.protocol, args.runs, *settings_of(config, drawn))
+        print(dataset, name, args.protocol, args.runs, *settings_of(config, draw(spans, number, seed=args.seed)))
 
 
 if __name__ == "__main__":

@@ -116,11 +116,11 @@ def generated(
 
 
 def workload(problem: BenchProblem, config: RunConfig) -> Workload:
-    """Return the workload of a configuration on a problem."""
+    """Return the workload of a configuration on a problem, whose graph has no neighbours added."""
     data, sparse = problem.dataset, isinstance(problem.x, SparseMatrix)
     nonzeros = len(problem.x.values) if isinstance(problem.x, SparseMatrix) else 0
     sizes = Sizes(data.num_nodes, 2 * data.num_edges, data.num_features, 0, data.num_classes, not sparse, nonzeros)
-    return Workload.of(config, sizes)
+    return Workload.of(override(config, ["stencil.add.kind=none"]), sizes)
 
 
 def peak(make: Callable[[], Callable[[], object]], device: str) -> tuple[int, Callable[[], object]]:

@@ -3,9 +3,10 @@
     python benchmarks/search.py results/search/random-draws.txt --device cuda --processes 8
     python benchmarks/search.py results/search/random-draws.txt --show
 
-A line of the list names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them. Seeds
-begin at 1000, so that random splits are not those that results are quoted on. Rows are added to the list's ``.jsonl``
-as they are measured; lines that have a row are not measured again.
+A line of the list names dataset, recipe, protocol and number of runs, then settings as ``--set`` takes them; ``--aids
+same`` before the settings gives a baseline the training aids of `blend`. Seeds begin at 1000, so that random splits are
+not those that results are quoted on. Rows are added to the list's ``.jsonl`` as they are measured; lines that have a
+row are not measured again.
 
 With ``--held`` epoch and time are chosen by half of the validation nodes and the accuracy is that on the other half:
 the maximum over epochs and times favours settings whose accuracy fluctuates, and nothing is chosen by the other half.
@@ -27,6 +28,7 @@ from torch import Tensor
 
 from beltrami.config import RunConfig, load_recipe, override
 from beltrami.config.build import build_training
+from beltrami.config.recipe.aids import read_aids
 from beltrami.data import Split, make_split
 from beltrami.errors import SolverError
 from beltrami.model import Classifier
@@ -40,10 +42,14 @@ FIRST_SEED = 1000
 def measure(line: str, *, device: str, held: bool) -> dict[str, Any]:
     """Return the row of a line; ``held``: with the accuracy on validation nodes that chose nothing."""
     dataset, name, protocol, runs, *settings = line.split()
+    aids = None
+    if settings[:1] == ["--aids"]:
+        aids, settings = read_aids(settings[1]), settings[2:]
     seeds = range(FIRST_SEED, FIRST_SEED + int(runs))
     start = time.perf_counter()
     try:
-        configs = [override(load_recipe(name, dataset, protocol=protocol, seed=seed), settings) for seed in seeds]
+        recipes = [load_recipe(name, dataset, protocol=protocol, seed=seed, aids=aids) for seed in seeds]
+        configs = [override(recipe, settings) for recipe in recipes]
         found = [each for each in trained(configs, device=device, held=held) if not isinstance(each, SolverError)]
     except (ValueError, RuntimeError) as error:
         return {"line": line, "error": str(error).split("\n")[0]}

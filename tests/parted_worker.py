@@ -15,7 +15,7 @@ import beltrami
 from beltrami.diffusivity import ScaledDot
 from beltrami.distributed import PartedModel, Workers, join_workers, partition_nodes
 from beltrami.errors import DataError, NotFinite, SolverError
-from beltrami.flow import BeltramiFlow, LinearFlow, Rate, Source
+from beltrami.flow import BeltramiFlow, Coupling, LinearFlow, Rate, Source
 from beltrami.graph import Columns, Rows
 from beltrami.model import BLEND, Decoder, Encoder, Evolution
 from beltrami.scheme import PID, Bosh3, Exponential, Scheme
@@ -49,11 +49,12 @@ def meeting() -> Iterator[Workers]:
 
 
 def network(kind: str) -> BLEND:
-    """Return a network with dropout, batch norm and positions: frozen by columns, or live with adaptive steps."""
+    """Return a network with dropout, batch norm, a coupling and positions: frozen by columns, or live with adaptive steps."""
     with seeded(0):
         over = Columns() if kind == "frozen" else Rows()
         diffusivity = ScaledDot(12, 8, heads=2, normalise=over)
-        flow = {"frozen": LinearFlow, "live": BeltramiFlow}[kind](diffusivity, rate=Rate(), source=Source(0.3))
+        equation = {"frozen": LinearFlow, "live": BeltramiFlow}[kind]
+        flow = equation(diffusivity, rate=Rate(), source=Source(0.3), coupling=Coupling(-0.3))
         scheme = Exponential(1e-6, 1e-6) if kind == "frozen" else Scheme(Bosh3(), PID(1e-4, 1e-4))
         return BLEND.from_parts(
             Encoder(6, 8, dropout=0.3, hidden=5),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck
 
 from beltrami.diffusivity import RandomWalk, ScaledDot, WithEdgeFeatures
-from beltrami.flow import Source
+from beltrami.flow import Coupling, Source
 from beltrami.graph import Edges, squareplus_link
 from beltrami.graph.normalise import Columns
 from beltrami.model import BLEND, BeltramiConv
@@ -132,7 +132,7 @@ def test_print_shows_flow_stencil_scheme_and_time_in_one_line() -> None:
 
 
 def test_reset_parameters_draws_all_parameters_again() -> None:
-    layer = BeltramiConv(8, edge_dim=5, source=Source(0.3))
+    layer = BeltramiConv(8, edge_dim=5, source=Source(0.3), coupling=Coupling(-0.5))
     with seeded(0):
         layer.reset_parameters()
     first = [parameter.clone() for parameter in layer.parameters()]

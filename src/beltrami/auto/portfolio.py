@@ -16,6 +16,7 @@ COSINE = (
     *("diffusivity.kind=scalar-cosine", "diffusivity.heads=1", "diffusivity.link=squareplus"),
     *("diffusivity.over=columns", "flow.source=true", "train.optimiser=adamax", "train.attention_decay=0.0005"),
 )
+COUPLED = "coupled"
 CONSISTENT = ("train.consistency.kind=squared", "train.consistency.passes=2")
 
 
@@ -48,6 +49,14 @@ MEMBERS: Mapping[str, Member] = {
             *("stencil.kind=isolated", *UNIFORM[:1], "model.hidden=64", "model.dropout=0.5", "scheme.time=1"),
             *("train.epochs=200", "train.weight_decay=0.01", "train.time_grid.kind=terminal"),
         ),
+    ),
+    COUPLED: Member(
+        "attention with four heads, neighbours may attract or repel",
+        (
+            *(*DOT, "model.dropout=0.465", "model.input_dropout=0.429", "model.batch_norm=true", "flow.source=true"),
+            *("flow.coupling=true", "scheme.time=3.582", "train.lr=0.005561", "train.weight_decay=0.004708"),
+        ),
+        (*CONSISTENT, "train.consistency.weight=1"),
     ),
     "uniform": Member(
         "equal weights on all edges, a long time",
@@ -102,4 +111,5 @@ MEMBERS: Mapping[str, Member] = {
         ("train.self_training=500",),
     ),
 }
-"""The members in the order in which they are trained; a linear model comes before them."""
+"""The members in the order in which they are trained; a linear model comes before them. ``COUPLED`` is for graphs whose
+neighbours tend to differ."""

@@ -11,13 +11,14 @@ from beltrami import train
 from beltrami.arguments import as_name
 from beltrami.auto.kept_members import KeptMembers, TrainedMember
 from beltrami.auto.linear import LinearFit
-from beltrami.auto.portfolio import BASE, MEMBERS, Member
+from beltrami.auto.portfolio import BASE, COUPLED, MEMBERS, Member
 from beltrami.config.build import build_training
 from beltrami.config.parser import override
 from beltrami.config.spec import RunConfig
 from beltrami.data import Split
 from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.errors import SolverError
+from beltrami.graph.statistics import homophily
 from beltrami.memory import free_memory
 from beltrami.model.linear_diffusion import ACCURATE
 from beltrami.predict.trained_models import CHANNELS, Ensemble, new_model, prepare
@@ -28,6 +29,7 @@ LINEAR_SAYS = "a linear model of diffused features"
 STATES = 60  # states of all nodes that a training step of a long flow keeps, about
 MEMORY_SHARE = 0.5  # of the memory that a training may need
 PAIRS_PER_SECOND = 2e10  # features of pairs of nodes that one CPU core compares in a second, about
+SAME_CLASS = 0.5  # share of edges within a class from which on neighbours are not taken to differ
 LARGEST_SIMILARITY = 2**29  # entries of a feature matrix up to which nodes are compared by their features
 
 
@@ -73,6 +75,7 @@ def select(
     gets the time that is left, divided by the number of members that are left, and its splits get equal parts of that.
     A training that is not done when its time is up keeps its best epoch so far. Of equal metrics the smaller validation
     loss is better, and then the earlier member. Members in ``kept`` are not trained again, and new ones are added.
+    ``COUPLED`` is tried where fewer than half of the edges between nodes of known class join nodes of one class.
     """
     best = linear_selection(graph, linear, seed)
     attempts = list(best.attempts)
@@ -85,6 +88,8 @@ def select(
         found: TrainedMember | SolverError | None = before
         end -= 0.0 if before is None else before.seconds  # that were spent before
         note = "" if before is not None else _unfit(config, graph, device, share)
+        if name == COUPLED and not (task.exclusive and _neighbours_differ(graph, y, splits[0])):
+            note = "left out: neighbours do not tend to differ in class"
         if found is None and not note:
             found = train_member(config, graph, y, splits, task=task, seconds=share, device=device)
             if kept is not None and isinstance(found, TrainedMember):
@@ -142,6 +147,12 @@ def linear_selection(graph: LabelledGraph, linear: LinearFit, seed: int) -> Sele
     config = replace(override(BASE, [*settings, *scheme]), dataset=as_name(graph.name), seed=seed)
     ensemble = Ensemble(config, linear.models, (linear.time,) * len(linear.models))
     return Selection(LINEAR, ensemble, linear.score, (Attempt(LINEAR, LINEAR_SAYS, linear.validation, 0.0),))
+
+
+def _neighbours_differ(graph: LabelledGraph, y: Tensor, split: Split) -> bool:
+    """Return whether most of the edges between training and validation nodes join nodes of different classes."""
+    seen = torch.where(split.train | split.val, y, -1)
+    return homophily(graph.edges, seen) < SAME_CLASS  # False for NaN, without such edges
 
 
 def _unfit(config: RunConfig, graph: LabelledGraph, device: str, seconds: float) -> str:

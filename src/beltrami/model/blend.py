@@ -8,7 +8,7 @@ from torch import Tensor, nn
 import beltrami
 from beltrami.arguments import Count, Natural, Positive, Share, checked
 from beltrami.diffusivity import Diffusivity
-from beltrami.flow import Cost, Source
+from beltrami.flow import Cost, Coupling, Source
 from beltrami.joint import Joint
 from beltrami.model.classifier import Classifier, Output
 from beltrami.model.coder import Decoder, Dropout, Encoder, reset_parameters
@@ -57,6 +57,7 @@ class BLEND(Classifier):
         diffusivity: Diffusivity | None = None,
         frozen: bool = True,
         source: Source | None = None,
+        coupling: Coupling | None = None,
         stencil: Stencil | None = None,
         scheme: TimeStepping | None = None,
         dropout: Share = 0.5,
@@ -69,7 +70,9 @@ class BLEND(Classifier):
         a = attention(joint.channels, heads=heads, edge_dim=edge_dim, diffusivity=diffusivity)
         self._compose(
             Encoder(in_channels, joint.feat, dropout=dropout),
-            attention_evolution(a, time=time, frozen=frozen, source=source, stencil=stencil, scheme=scheme),
+            attention_evolution(
+                a, time=time, frozen=frozen, source=source, coupling=coupling, stencil=stencil, scheme=scheme
+            ),
             Decoder(joint.channels, out_channels, dropout=dropout),
             phi=Encoder(pos_channels, joint.pos, dropout=dropout) if pos_channels else None,
             batch_norm=batch_norm,

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from beltrami.arguments import Count, Positive, checked
 from beltrami.diffusivity import Diffusivity, ScaledDot, WithEdgeFeatures
-from beltrami.flow import BeltramiFlow, LinearFlow, Source
+from beltrami.flow import BeltramiFlow, Coupling, LinearFlow, Source
 from beltrami.graph import Edges, as_edges
 from beltrami.model.auto_capture import AutoCapture, is_capturable
 from beltrami.model.coder import reset_parameters
@@ -35,6 +35,7 @@ class BeltramiConv(nn.Module):
         diffusivity: another attention, in place of ``heads`` and ``edge_dim``.
         frozen: whether the attention is computed once, at the start; else at every evaluation, which costs more.
         source: a learned source, beta z(0), against oversmoothing at long times.
+        coupling: a learned sign and strength of the neighbours' influence, for graphs whose neighbours tend to differ.
         stencil: rewires the graph; by default it is taken as it is.
         scheme: the time stepping; by default ``Exponential`` if frozen, else steps of RK4 of length 1.
         capture: on a GPU, a layer that is called again and again on the same graph captures its passes as CUDA graphs,
@@ -55,6 +56,7 @@ class BeltramiConv(nn.Module):
         diffusivity: Diffusivity | None = None,
         frozen: bool = True,
         source: Source | None = None,
+        coupling: Coupling | None = None,
         stencil: Stencil | None = None,
         scheme: TimeStepping | None = None,
         capture: bool | None = None,
@@ -62,7 +64,9 @@ class BeltramiConv(nn.Module):
         super().__init__()
         self.channels, self.capture, self._auto_capture = channels, capture, AutoCapture()
         a = attention(channels, heads=heads, edge_dim=edge_dim, diffusivity=diffusivity)
-        self.evolution = attention_evolution(a, time=time, frozen=frozen, source=source, stencil=stencil, scheme=scheme)
+        self.evolution = attention_evolution(
+            a, time=time, frozen=frozen, source=source, coupling=coupling, stencil=stencil, scheme=scheme
+        )
         self.edge_dim = edge_dim_of(self.evolution)
 
     def forward(
@@ -113,11 +117,12 @@ def attention_evolution(
     time: float,
     frozen: bool,
     source: Source | None,
+    coupling: Coupling | None,
     stencil: Stencil | None,
     scheme: TimeStepping | None,
 ) -> Evolution:
     """Return the evolution by the Beltrami flow of a diffusivity, with the arguments of :class:`BeltramiConv`."""
-    flow = LinearFlow(diffusivity, source=source) if frozen else BeltramiFlow(diffusivity, source=source)
+    flow = (LinearFlow if frozen else BeltramiFlow)(diffusivity, source=source, coupling=coupling)
     if scheme is None:
         scheme = FROZEN_SCHEME if frozen else LIVE_SCHEME
     return Evolution(flow, scheme=scheme, time=time, stencil=stencil)
