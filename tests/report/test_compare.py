@@ -31,7 +31,7 @@ def test_scores_stand_side_by_side_with_their_differences() -> None:
     test = [k for k in range(60) if ONE.nodes.part[k] == 3]
     lost = sum(ONE.nodes.predicted[k] == ONE.nodes.label[k] != OTHER.nodes.predicted[k] for k in test)
     won = sum(OTHER.nodes.predicted[k] == OTHER.nodes.label[k] != ONE.nodes.predicted[k] for k in test)
-    assert [int(rows[1]["right here only"]), int(rows[1]["right in the first only"])] == [won, lost]
+    assert [int(rows[1]["right in this run only"]), int(rows[1]["right in the first run only"])] == [won, lost]
 
 
 def test_another_split_is_said() -> None:

@@ -3,10 +3,12 @@
 import base64
 import io
 import re
+from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from browser import accessibility_faults, headless_browser, open_page
 
 from beltrami.image import Surface, noise_level, psnr
 from beltrami.report.image_page import LONGEST, MOST_KEPT, MOST_STATES, ImageFlowData, figures, image_page
@@ -39,6 +41,23 @@ def test_the_page_holds_the_images_of_the_flow(channels: int) -> None:
     assert set(re.findall(r"https?://[^\"' ]+", page)) <= {"http://www.w3.org/2000/svg"}  # a name, not an address
     assert "<b>in" not in page
     assert "&lt;b&gt;in" in page
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_sliders_move_the_divider_and_the_time_without_requests(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(image_page(example()))
+    complaints: list[str] = []
+    with headless_browser() as browser:
+        page = open_page(browser, tmp_path / "page.html", complaints)
+        page.locator("#divider").press("Home")
+        page.locator("#time").press("Home")
+        assert page.locator("#said").inner_text() == "t = 0"
+        assert page.locator("#later").get_attribute("src") == page.locator("#earlier").get_attribute("src")
+        assert page.locator("#earlier").evaluate("each => each.style.clipPath") == "inset(0px 100% 0px 0px)"
+        assert accessibility_faults(page) == []
+        page.close()
+    assert [each for each in complaints if not each.startswith("data:")] == []
 
 
 def test_curves_show_noise_and_psnr() -> None:

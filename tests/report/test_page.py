@@ -140,6 +140,13 @@ def test_every_figure_has_its_numbers_as_csv_without_formulas(run: RunData) -> N
             assert not field.startswith("-") or float(field) < 0
 
 
+def test_names_with_quotes_newlines_and_formulas_are_text_in_tables_and_csv() -> None:
+    page = report_page(RUNS[0])
+    fields = {field for rows in csv_files(page).values() for row in rows for field in row}
+    assert {f"'{name}" if name[0] in "=@-" else name for name in NASTY} <= fields
+    assert {" ".join(name.split()) for name in NASTY} <= set(Page(page).texts)
+
+
 def test_csv_of_figures_reads_back_as_the_same_numbers() -> None:
     x, y = numpy.array([0.1, 0.2]), numpy.array([-1.5, numpy.nan])
     same = Figure("k", "", "", "=x", "y", [Line("-a", x, y), Line("b", x, y)])

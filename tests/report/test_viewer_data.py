@@ -3,6 +3,7 @@
 import base64
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -154,3 +155,11 @@ def test_20000_nodes_and_500000_edges_are_below_15_megabytes() -> None:
     )
     size = len(viewer_section(replace(data, flow=flow), flow).encode())
     assert 1e7 < size < 1.5e7
+
+
+def test_the_recorded_pages_kept_to_their_limits() -> None:
+    rows = json.loads((Path(__file__).parents[2] / "results" / "pages.json").read_text())["rows"]
+    assert [row["page"].split(":")[0] for row in rows] == ["cora", "pubmed", "generated"]
+    assert rows[0]["seconds"] < 20
+    assert all(row["bytes"] < 1.5e7 for row in rows)
+    assert {(row["draw_calls_per_frame"], row["bytes_uploaded_per_frame"]) for row in rows} == {(2, 0)}

@@ -111,7 +111,7 @@ def _scores(runs: Sequence[RunData], names: Sequence[str]) -> str:
         *(column for part in parts for column in (f"{part}{unit}", f"{part} difference")),
         "same split",
     ]
-    head += ["right here only", "right in the first only"] if runs[0].kind == "classes" else []
+    head += ["right in this run only", "right in the first run only"] if runs[0].kind == "classes" else []
     found = table("Scores, and differences from the first run", head, rows, key="scores")
     if not all(same_split(run, runs[0]) for run in runs):
         found += (

@@ -88,6 +88,7 @@ def against_paper(table: Table) -> Plot | None:
         _error_bars(axis, ours, "xerr", label="ours, 95% interval", fmt="o", color=OURS)
         _error_bars(axis, papers, "xerr", label="paper, standard deviation", fmt="D", color=PAPER)
         axis.set_yticks(range(len(methods)), list(reversed(methods)))
+        axis.set_ylim(-0.75, len(methods) - 0.5)  # rows without a value too
         axis.set_xlabel(table.quantity.title)
 
     label = table.quantity.paper.label if table.quantity.paper else ""

@@ -8,7 +8,7 @@ from beltrami.report.markup import shortened, text
 from beltrami.report.svg_text import ROW, label, svg_element, text_width
 
 WIDTH = 400.0
-LONGEST = 18  # characters of a name
+LONGEST = 22  # characters of a name
 MOST_NUMBERS = 15  # rows up to which the cells have numbers
 ROOM = 14.0  # between names; of more names only some are written
 LIGHT = 0.55  # share of the row above which a cell is dark and its number light

@@ -59,7 +59,7 @@ def viewer_section(data: RunData, flow: FlowData, *, explain_at: str = "") -> st
     """
     modes = "".join(f'<option value="{key}">{name}</option>' for key, name in MODES[data.kind].items())
     keys = "".join(f" <kbd>{key}</kbd> {does}," for key, does in KEYS.items()).rstrip(",")
-    says = f"{text(flow.projection)} The larger the diffusivity of an edge, the darker it is drawn."
+    says = f"{text(flow.projection)} The larger the diffusivity of an edge, the stronger its line."
     live = (
         "The slider passes quickly through times at which the nodes move little. Point at a node to see its neighbours "
         "and its path through all times; click it for all its facts and its explanation. The lasso selects several; so "

@@ -132,7 +132,7 @@ class Details {
       const watch = `beltrami watch ${shellWord(flow.folder)}`;
       this.reasons.replaceChildren(
         element("h4", {}, "Where the prediction came from"),
-        element("p", {}, "This page has the explanations of a few nodes. For this one: ", element("code", {}, command), ", or a click under ", element("code", {}, watch), "."),
+        element("p", {}, "This page explains only the nodes that it lists. To explain this one, run ", element("code", {}, command), ", or run ", element("code", {}, watch), " and click the node."),
       );
       return undefined;
     }
