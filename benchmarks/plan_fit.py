@@ -9,7 +9,7 @@ from typing import Any
 from plan_costs import TIMES
 
 from beltrami.planner.cost_model import CostModel, fit
-from beltrami.planner.modes import WORKSPACES, diffused_bytes, row_chunks
+from beltrami.planner.modes import NUMBER, WORKSPACES, row_chunks
 from beltrami.planner.workload import Workload
 
 COEFFICIENTS = Path("src/beltrami/planner/coefficients.py")
@@ -21,8 +21,8 @@ MODELS = {  # the quantities of the memory and of the time
     "blocks": (("planned",), ("constant", "passes", "gathered", "states", "inputs", "scored", "row_chunks")),
     "diffuse": (("planned",), ("constant", "passes", "gathered", "states", "inputs")),
 }
-FIRST = ("cora", "computers")  # the first sizes of the two calls that measured (the record's note)
-ATTENTION: dict[str, dict[str, int]] = {  # of the sizes without ScaledDot and Rows, which the record does not say
+FIRST = ("cora", "computers")  # the first sizes of the two calls that measured; see the note in the record
+ATTENTION: dict[str, dict[str, Any]] = {  # of the sizes without ScaledDot and Rows, which the record does not say
     "cora": {"projected": 4 * 128, "senders": True},
     "citeseer": {"senders": True},
     "pubmed": {"width": 16, "projected": 4 * 16, "senders": True},  # without positions it has one projection
@@ -44,26 +44,28 @@ COSTS: Mapping[str, tuple[CostModel, CostModel]] = {{
 def read(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[str, Workload, float, float]]]:
     """Return size, workload, bytes and seconds of the measurements of each mode."""
     found: dict[str, list[tuple[str, Workload, float, float]]] = {}
-    edges = {row["size"]: row["workload"]["edges"] for row in rows if row["mode"] == "blocks"}
-    for row in rows:
-        if "error" in row:
-            print(f"{row['size']} {row['mode']}: {row['error']}")
-            continue
-        size, name, w = row["size"], row["mode"], Workload(**row["workload"])
-        w = replace(w, edges=edges.get(size, w.edges))  # other rows count neighbours that the measured graphs lack
-        w = replace(w, planned=float(row.get("planned_bytes", 0)))
+    measured = [row for row in rows if "error" not in row]
+    for row in (row for row in rows if "error" in row):
+        print(f"{row['size']} {row['mode']}: {row['error']}")
+    # Workloads of other modes than blocks count the neighbours of the recipes, which the measured graphs do not have.
+    edges = {row["size"]: row["workload"]["edges"] for row in measured if row["mode"] == "blocks"}
+    for row in measured:
+        size, mode, w = row["size"], row["mode"], Workload(**row["workload"])
+        w = replace(w, edges=edges.get(size, w.edges), planned=float(row.get("planned_bytes", 0)))
         if "planned_columns" in row:
             w = replace(w, column_blocks=-(-w.channels // row["planned_columns"]))
         if "planned_limit" in row:
             w = replace(w, row_chunks=row_chunks(w, row["planned_limit"]))
-        if name == "diffuse":
-            w = replace(w, planned=diffused_bytes(w, w.planned, columns=row["planned_columns"], times=len(TIMES)))
-        # A process allocates the workspaces of cuBLAS once, and the planner adds them to the cost of every process.
-        workspaces = WORKSPACES if size in FIRST and name in ("whole", "workers") and not w.live else 0
-        if name in ("whole", "workers"):
-            w = replace(w, **{"projected": 2 * w.width, **ATTENTION.get(size, {})})
-            name = {"whole": ("whole-frozen", "whole-live"), "workers": ("columns", "parts")}[name][w.live]
-        found.setdefault(name, []).append((size, w, float(row["bytes"] - workspaces), float(row["seconds"])))
+        if mode == "diffuse" and w.column_blocks > 1:  # measured when it still held the results of the block before
+            w = replace(w, planned=w.planned + NUMBER * w.nodes * row["planned_columns"] * len(TIMES))
+        taken = row["bytes"]
+        if mode in ("whole", "workers"):
+            if "senders" not in row["workload"]:
+                w = replace(w, **{"projected": 2 * w.width, **ATTENTION.get(size, {})})
+            if size in FIRST and not w.live:  # a process allocates workspaces once; the planner adds them for each
+                taken -= WORKSPACES
+            mode = {"whole": ("whole-frozen", "whole-live"), "workers": ("columns", "parts")}[mode][w.live]
+        found.setdefault(mode, []).append((size, w, float(taken), float(row["seconds"])))
     return found
 
 

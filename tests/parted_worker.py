@@ -49,7 +49,7 @@ def meeting() -> Iterator[Workers]:
 
 
 def network(kind: str) -> BLEND:
-    """Return a network with dropout, batch norm, a coupling and positions: frozen by columns, or live with adaptive steps."""
+    """Return a network with dropout, batch norm, a coupling and positions: frozen by columns, or live by parts."""
     with seeded(0):
         over = Columns() if kind == "frozen" else Rows()
         diffusivity = ScaledDot(12, 8, heads=2, normalise=over)

@@ -16,6 +16,10 @@ from beltrami.planner.plan import make_plan, parse_devices
 from beltrami.planner.workload import Workload
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import plan_fit  # noqa: E402
+
+RECORD = json.loads((ROOT / "results" / "plan.json").read_text())
 GIB = 2**30
 SMALL = Workload(nodes=1000, edges=5000, features=50, channels=32, width=16, heads=2, evaluations=8)
 
@@ -36,15 +40,21 @@ def test_a_fit_has_no_negative_coefficients() -> None:
 
 
 def test_the_coefficients_are_those_of_the_measurements() -> None:
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    from plan_fit import fit_all
-
-    record = json.loads((ROOT / "results" / "plan.json").read_text())
-    for mode, models in fit_all(record["rows"], device=record["device"], write=False).items():
+    for mode, models in plan_fit.fit_all(RECORD["rows"], device=RECORD["device"], write=False).items():
         for shipped, fitted in zip(COSTS[mode], models, strict=True):
             positive = {name: value for name, value in fitted.coefficients.items() if value}
             assert shipped.coefficients == pytest.approx(positive, rel=1e-3)
             assert set(shipped.coefficients) <= set(QUANTITIES)
+
+
+@pytest.mark.parametrize("mode", list(COSTS))
+def test_memory_is_within_a_quarter_and_time_within_a_factor_of_two_on_the_seven_sizes(mode: str) -> None:
+    memory, seconds = COSTS[mode]
+    rows = [row for row in plan_fit.read(RECORD["rows"])[mode] if not row[0].startswith("generated")]
+    assert len({size for size, *_ in rows}) == 7
+    for size, w, measured_bytes, measured_seconds in rows:
+        assert 0.75 <= memory(w) / measured_bytes <= 1.25, size
+        assert 0.5 <= seconds(w) / measured_seconds <= 2.0, size
 
 
 @pytest.mark.parametrize("mode", [whole, workers, blocks, precomputed])
@@ -66,6 +76,11 @@ def test_blocks_keep_to_the_memory_of_the_device_and_take_longer_with_less() -> 
 def test_several_devices_need_less_memory_each_than_one() -> None:
     w = workload_of_sizes(1_000_000, 5_000_000, 64)
     assert workers(w, Devices(80 * GIB, 4)).device_bytes < workers(w, Devices(80 * GIB, 1)).device_bytes
+
+
+def test_parts_take_as_long_as_their_kernels_on_a_large_graph() -> None:
+    w = workload_of_sizes(50_000_000, 500_000_000, 64, live=True)
+    assert workers(w, Devices(10_000 * GIB, 2)).epoch_seconds >= whole(w, Devices(10_000 * GIB)).epoch_seconds / 2
 
 
 def test_a_small_graph_is_trained_whole_and_a_large_one_in_blocks() -> None:

@@ -16,7 +16,7 @@ from beltrami.scale.streamed_inputs import FlowSizes, encoded_rows, plan_trainin
 
 BUS = 50e9  # bytes a second from host memory to an H200 (results/out_of_core.json)
 LINK = 200e9  # bytes a second between two GPUs; assumed, not measured
-GHOSTS = 0.5  # boundary rows of a part relative to its own; assumed, they depend on the graph
+WORKSPACES = 2**26  # bytes of cuBLAS on a Hopper GPU, for the forward and the backward pass on one stream
 PRODUCTS = 3  # products of a training step for each of the forward pass: again, and transposed, in the backward pass
 MOST_PLANNED = 2**16  # nodes of a graph whose plan is made; that of a larger one is the same, scaled
 PLANNED, DIFFUSED = 0.9, 0.8  # shares of a device's memory that the plans of blocks and of precomputed may take
@@ -49,18 +49,19 @@ class ModeCost:
 def whole(w: Workload, devices: Devices) -> ModeCost:
     """Everything on one device."""
     memory, seconds = COSTS["whole-live" if w.live else "whole-frozen"]
-    return ModeCost(memory(w), HOST_EDGE * w.edges + w.inputs, seconds(w))
+    return ModeCost(WORKSPACES + memory(w), HOST_EDGE * w.edges + w.inputs, seconds(w))
 
 
 def workers(w: Workload, devices: Devices) -> ModeCost:
     """Several devices: a frozen flow by columns, a live flow by parts of the nodes."""
     memory, seconds = COSTS["parts" if w.live else "columns"]
-    fixed = memory(replace(w, evaluations=0))  # inputs and edges, which every device has
-    exchanged = NUMBER * w.nodes * w.channels * (2 * GHOSTS * w.evaluations if w.live else 4)
+    fixed = memory(replace(w, channels=0, evaluations=0))  # inputs and edges, which every device has
+    exchanged = NUMBER * w.nodes * w.channels * (2 * (w.copies - 1) * w.evaluations if w.live else 4)
     share, host = 1 / devices.count, devices.count * (HOST_EDGE * w.edges + w.inputs)
-    taken = share * seconds(w) + (1 - share) * exchanged / LINK
+    # Launches took longest in all measurements; on larger graphs the kernels do, which are those of the whole graph.
+    taken = share * max(seconds(w), whole(w, devices).epoch_seconds) + (1 - share) * exchanged / LINK
     note = "extrapolated from one device" if devices.count > 1 else ""
-    return ModeCost(fixed + share * (memory(w) - fixed), host, taken, note=note)
+    return ModeCost(WORKSPACES + fixed + share * (memory(w) - fixed), host, taken, note=note)
 
 
 def blocks(w: Workload, devices: Devices) -> ModeCost:
@@ -87,7 +88,7 @@ def blocks(w: Workload, devices: Devices) -> ModeCost:
     planned = replace(planned, row_chunks=row_chunks(w, int(PLANNED * devices.memory)))
     copied = 12 * _copied_edges(w, plan) * planned.column_blocks * PRODUCTS * w.evaluations
     memory, seconds = COSTS["blocks"]
-    return ModeCost(memory(planned), 20 * w.edges, seconds(planned) + copied / BUS)
+    return ModeCost(WORKSPACES + memory(planned), 20 * w.edges, seconds(planned) + copied / BUS)
 
 
 def precomputed(w: Workload, devices: Devices) -> ModeCost:
