@@ -55,7 +55,8 @@ def whole(w: Workload, devices: Devices) -> ModeCost:
 def workers(w: Workload, devices: Devices) -> ModeCost:
     """Several devices: a frozen flow by columns, a live flow by parts of the nodes."""
     memory, seconds = COSTS["parts" if w.live else "columns"]
-    fixed = memory(replace(w, channels=0, evaluations=0))  # inputs and edges, which every device has
+    on_one, _ = COSTS["whole-live" if w.live else "whole-frozen"]
+    fixed = on_one(replace(w, channels=0, evaluations=0))  # inputs and edges, which every device has
     exchanged = NUMBER * w.nodes * w.channels * (2 * (w.copies - 1) * w.evaluations if w.live else 4)
     share, host = 1 / devices.count, devices.count * (HOST_EDGE * w.edges + w.inputs)
     # Launches took longest in all measurements; on larger graphs the kernels do, which are those of the whole graph.
