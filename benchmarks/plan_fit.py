@@ -9,8 +9,8 @@ from typing import Any
 from plan_costs import TIMES
 
 from beltrami.planner.cost_model import CostModel, fit
-from beltrami.planner.modes import NUMBER, WORKSPACES, row_chunks
-from beltrami.planner.workload import Workload
+from beltrami.planner.modes import WORKSPACES, row_chunks
+from beltrami.planner.workload import NUMBER, Workload
 
 COEFFICIENTS = Path("src/beltrami/planner/coefficients.py")
 TIME = ("constant", "evaluations", "sender_sums", "gathered", "states", "scored", "encoded")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from shell import Beltrami
 
-from beltrami.data.graph_folder import GraphFolder, is_graph_folder
+from beltrami.data.graph_folder import GraphFolder
 from beltrami.memory import parse_bytes
 
 KARATE = Path(__file__).parents[1] / "docs" / "tutorials" / "data" / "karate"
@@ -81,6 +81,9 @@ REFUSED = {
         "`--label` names a column of tables",
     ),
     "no folder": (["convert", "nowhere", "--out", "new"], "there is no folder nowhere"),
+    "a file": (["convert", __file__, "--out", "new"], "test_cli_folder.py is a file: name a folder with nodes.*"),
+    "in use": (["convert", str(KARATE), "--out", str(KARATE)], "is not empty: choose a new folder"),
+    "out is a file": (["convert", str(KARATE), "--out", __file__], "is a file: choose another folder"),
     "memory": (["convert", "digits", "--memory", "much", "--out", "new"], "`--memory` takes a size such as 8GiB"),
     "memory of a dataset": (
         ["encode", "digits", "--encoding", "ppr", "--memory", "1GiB", "--out", "u"],
@@ -98,14 +101,17 @@ def test_bad_usage_is_one_line(
     assert found.code in (1, 2)
     assert message in found.err
     assert len(found.err.strip().splitlines()) == 1
-    assert not is_graph_folder(tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_usage_on_a_folder_is_one_line(beltrami: Beltrami, club: Path, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "new")]
     for arguments, message in (
         (["encode", str(club), "--encoding", "heat"], "`--encoding heat` needs the graph in memory"),
-        (["encode", str(club), "--encoding", "ppr", "--set", "position.top=null"], "no room for whole rows"),
+        (
+            ["encode", str(club), "--encoding", "ppr", "--set", "position.top=null"],
+            "whole rows of PageRank do not fit",
+        ),
         (["encode", str(club), "--encoding", "ppr", "--component", "all"], "`--component` is for datasets"),
         (["rewire", str(club), "--stencil", "radius"], "`--stencil radius` needs the graph in memory"),
         (
@@ -113,12 +119,37 @@ def test_bad_usage_on_a_folder_is_one_line(beltrami: Beltrami, club: Path, tmp_p
             "`stencil.loops` is a setting of train",
         ),
         (["rewire", str(club), "--stencil", "knn", "--positions", str(club / "y.npy")], "y.npy has shape (34,)"),
+        (["convert", str(club)], "club is a graph folder already: train on it"),
     ):
         found = beltrami(*arguments, *out)
         assert found.code in (1, 2)
         assert message in found.err
         assert len(found.err.strip().splitlines()) == 1
-    assert not is_graph_folder(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_invalid_edges_are_one_line_and_leave_no_files(beltrami: Beltrami, club: Path, tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    np.save(club / "index.npy", np.where(np.arange(156) == 3, 99, np.load(club / "index.npy")))
+    out = ["--out", str(tmp_path / "new")]
+    for arguments in (
+        ["encode", str(club), "--encoding", "ppr", "--set", "position.top=4"],
+        ["encode", str(club), "--encoding", "deepwalk", "--set", "position.walk_length=20"],
+        ["rewire", str(club), "--stencil", "digl", "--set", "stencil.k=4"],
+    ):
+        found = beltrami(*arguments, *out)
+        assert found.code == 1
+        assert found.err == f"beltrami: index of {club}: edge 3 comes from node 99, and nodes run from 0 to 33.\n"
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_output_in_use_is_refused_before_anything_is_computed(
+    beltrami: Beltrami, club: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beltrami.external.rewired_graph.write_nearest_rows", lambda *_, **__: pytest.fail("computed"))
+    found = beltrami("rewire", str(club), "--stencil", "knn", "--set", "stencil.k=3", "--out", str(club))
+    assert found.code == 1
+    assert "club is not empty: choose a new folder for the graph with `--out`" in found.err
 
 
 @pytest.mark.parametrize(

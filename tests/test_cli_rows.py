@@ -130,7 +130,7 @@ def test_other_commands_refuse_such_a_run_in_a_sentence(beltrami: Beltrami, toy:
     for arguments in (*shown, ("train", "cora", "--recipe", "a/config.json")):
         refused = beltrami(*arguments)
         assert refused.code != 0
-        assert "a run of the recipe precomputed is for `beltrami evaluate` and `beltrami predict`" in refused.err
+        assert "belongs to a run of the recipe precomputed, which this command does not support" in refused.err
         assert refused.err.count("\n") == 1
     refused = beltrami("predict", "a", "--out", "p.csv", "--coverage", "0.9")
     assert "`--coverage` is not for a run of the recipe precomputed: leave it out." in refused.err

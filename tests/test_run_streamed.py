@@ -83,7 +83,7 @@ def test_a_run_is_evaluated_and_predicted_by_the_command_line(folder: GraphFolde
     for arguments in (("report", run), ("watch", run), ("explain", run, "3"), ("compare", run, run)):
         refused = beltrami(*arguments)
         assert refused.code == 1
-        assert "a run in blocks on a graph folder is for `beltrami evaluate` and `beltrami predict`." in refused.err
+        assert "belongs to a run in blocks on a graph folder, which this command does not support" in refused.err
         assert refused.err.count("\n") == 1
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
         (("--label", "class"), "`--label` does not apply to a graph folder"),
         (("--compare", "2"), "`--compare` does not apply to a graph folder"),
         (("--set", "train.self_training=5"), "training in blocks has no `train.consistency`"),
-        (("--set", "position.kind=ppr"), "the positions of a graph folder are its array pos"),
+        (("--set", "position.kind=ppr"), "the positions of a graph folder are in its pos.npy"),
         (("--set", "model.batch_norm=true"), "needs no batch norm"),
         (("--set", "model.kind=gcn"), "here `model.kind=gcn`"),
     ],
@@ -171,10 +171,14 @@ def test_what_cannot_be_done_in_blocks_is_refused(
     [
         ("index", lambda old: np.where(np.arange(len(old)) == 5, 99, old), "edge 5 comes from node 99"),
         ("y", lambda old: np.where(np.arange(len(old)) == 0, -1, old), "node 0 of graph has a role and no class"),
-        ("role", lambda old: np.where(old == 1, 0, old), "names no training node"),
-        ("x", lambda old: old[:3], "by graph.json its shape must be (20, any)"),
-        ("x", None, "graph has no x.npy, which training needs"),
-        ("role", None, "graph has no role.npy, which training needs"),
+        ("y", lambda old: old + 1, "class 0 of graph has no training nodes: number the classes from 0"),
+        ("y", lambda old: np.where(np.arange(len(old)) == 0, 10**12, old), "of graph has no training nodes"),
+        ("role", lambda old: np.where(old == 1, 0, old), "graph has no training nodes: give some nodes the role 1"),
+        ("role", lambda old: np.full_like(old, 9), "role of graph: node 0 has 9; roles run from 0 to 3"),
+        ("x", lambda old: old[:3], "by graph.json it must hold numbers, (20, any)"),
+        ("x", lambda old: np.where(np.arange(20)[:, None] == 4, np.nan, old), "x of graph: node 4 has a value that is"),
+        ("x", None, "graph has no features: write them as x.npy"),
+        ("role", None, "graph has no role.npy, which training needs: add this file"),
         ("ptr", None, "graph has no ptr.npy"),
     ],
 )

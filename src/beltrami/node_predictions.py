@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from beltrami.data.array_file import Array, new_array
 from beltrami.data.graph_folder import TEST, VAL
+from beltrami.errors import DataError
 from beltrami.result import Accuracies
 from beltrami.train import Classification
 
@@ -29,7 +31,7 @@ class KnownNodes:
         """Return the accuracies of predictions; the classes of test nodes are read here. A class that no training node
         has is never predicted: such test nodes count as wrong, and in no class."""
         classes = self.num_classes
-        counts = np.zeros((4, classes + 1), dtype=np.int64)  # validation nodes, those right; test nodes, those right
+        counts = np.zeros((4, classes + 1), dtype=np.int64)  # validation nodes, correct ones; test nodes, correct ones
         for block, found in predictions:
             y, role = np.asarray(self.y[block]), np.asarray(self.role[block])
             bounded = np.where((y < 0) | (y >= classes), classes, y)
@@ -62,6 +64,17 @@ class KnownNodes:
                 predictions[block] = task.prediction(logits).cpu().numpy()
                 probability[block] = task.probabilities(logits).amax(-1).cpu().numpy()
             return self.accuracies(_chunks(predictions))
+
+
+def check_training_classes(y: Tensor, *, num_classes: int, name: str) -> None:
+    """Refuse classes (k,) of the training nodes of the graph ``name`` that leave out one from 0 to num_classes - 1."""
+    found = y.unique()
+    missing = (found != torch.arange(len(found), device=y.device)).nonzero()
+    first = int(missing[0]) if len(missing) else len(found)
+    if first < num_classes:
+        raise DataError(
+            f"class {first} of {name} has no training nodes: number the classes from 0, and give each a training node."
+        )
 
 
 def _chunks(array: Array) -> Iterator[tuple[slice, Array]]:

@@ -10,7 +10,6 @@ from beltrami.config.build import build_encoding
 from beltrami.config.spec_graph import PositionSpec, StencilSpec
 from beltrami.data import Progress
 from beltrami.data.array_file import Array, open_array
-from beltrami.data.file import make_folder
 from beltrami.data.graph_folder import GraphFolder
 from beltrami.errors import DataError
 from beltrami.external.pagerank_rows import ENTRIES, INDEX, write_pagerank_rows
@@ -56,13 +55,11 @@ def encode_folder(
     encoding = build_encoding(spec, progress=progress)
     if spec.kind == "ppr":
         if spec.top is None:
-            raise ValueError("a graph folder has no room for whole rows: set `position.top` to a number.")
-        make_folder(out)
+            raise ValueError("whole rows of PageRank do not fit into memory: set `position.top` to a number.")
         settings = {"restart": spec.restart, "tolerance": budget.tolerance}
         write_pagerank_rows(folder, out, top=spec.top, **settings, memory=budget.memory, progress=progress)
         names = [INDEX, ENTRIES]
     elif isinstance(encoding, DeepWalk) and spec.kind == "deepwalk":
-        make_folder(out)
         generator = torch.Generator().manual_seed(spec.seed)
         write_deepwalk(folder, out, encoding, generator=generator, memory=budget.memory)
         names = [POSITIONS]
@@ -108,5 +105,6 @@ def _vectors(folder: GraphFolder, positions: Path | None) -> Array:
         return folder.x
     vectors = open_array(positions)
     if vectors.ndim != 2 or len(vectors) != folder.num_nodes:
-        raise DataError(f"{positions} has shape {vectors.shape}; {folder.num_nodes} rows of channels are needed.")
+        wanted = f"({folder.num_nodes}, channels), a row for each node"
+        raise DataError(f"{positions} has shape {vectors.shape}; it must have {wanted}.")
     return vectors

@@ -21,7 +21,7 @@ from beltrami.data.array_file import Array
 from beltrami.data.graph_folder import TEST, TRAIN, VAL, GraphFolder, roles_of
 from beltrami.errors import DataError, UnknownName
 from beltrami.model import BLEND
-from beltrami.node_predictions import PREDICTIONS, PROBABILITY, KnownNodes
+from beltrami.node_predictions import PREDICTIONS, PROBABILITY, KnownNodes, check_training_classes
 from beltrami.result import RunResult, result_of_fit
 from beltrami.run import CONFIG, WEIGHTS, read_result, save_run
 from beltrami.run_folder import begin_to_save
@@ -53,13 +53,13 @@ def streamed_config(folder: Path, *, recipe: str = "blend", seed: int = 0, setti
     if config.train.consistency.kind != "none" or config.train.self_training:
         raise ValueError("training in blocks has no `train.consistency` and no `train.self_training`: leave them out.")
     if config.position.kind != "none":
-        raise ValueError("the positions of a graph folder are its array pos: leave `position.kind` out.")
+        raise ValueError("the positions of a graph folder are in its pos.npy: leave `position.kind` out.")
     check_settings(config)
     return config
 
 
 def block_config(graph: GraphFolder, settings: RunConfig) -> BlockConfig:
-    """Return the configuration of a run that records its graph folder, whose files are read once for their digest."""
+    """Return the configuration of a run, with the path and digest of its graph folder, whose files are read once."""
     return BlockConfig(graph=folder_spec(graph, arrays=WITH_POSITIONS), run=settings)
 
 
@@ -79,7 +79,7 @@ class StreamedProblem:
 
     @property
     def known(self) -> KnownNodes:
-        """What predictions are compared with."""
+        """The classes and roles for the evaluation of predictions."""
         return KnownNodes(self.y.cpu().numpy(), roles_of(self.split).cpu().numpy(), self.model.num_classes)
 
     @torch.no_grad()
@@ -100,7 +100,7 @@ def open_problem(
     folder, settings = open_recorded(config.graph, graph=graph, arrays=WITH_POSITIONS), config.run
     y, split = _targets(folder)
     if not folder.num_features:
-        raise DataError(f"{folder.path} has no x.npy, which training needs, or x has no columns.")
+        raise DataError(f"{folder.path} has no features: write them as x.npy, (nodes, features).")
     widths = {"features": folder.num_features, "positions": 0 if folder.pos is None else folder.pos.shape[1]}
     with train.seeded(settings.seed):
         model = build_classifier(settings, **widths, num_classes=int(y.max()) + 1).to(device)
@@ -165,19 +165,21 @@ def evaluate_streamed(
 
 
 def _targets(folder: GraphFolder) -> tuple[Tensor, Split]:
-    """Return the classes and the split of a folder, of which labels and roles are in memory."""
+    """Return the classes and the split of a folder, in memory."""
     y, role = _read(folder, "y", folder.y).long(), _read(folder, "role", folder.role)
+    folder.verify_labels()
     split = Split(role == TRAIN, role == VAL, role == TEST, "roles", 0)
-    for name, chosen in {"training": split.train, "validation": split.val}.items():
+    for name, number, chosen in (("training", TRAIN, split.train), ("validation", VAL, split.val)):
         if not bool(chosen.any()):
-            raise DataError(f"role of {folder.path} names no {name} node: give some nodes the number of that role.")
+            raise DataError(f"{folder.path} has no {name} nodes: give some nodes the role {number}.")
     unlabelled = ((role > 0) & (y < 0)).nonzero()
     if len(unlabelled):
-        raise DataError(f"node {int(unlabelled[0])} of {folder.path} has a role and no class: set its role to 0.")
+        raise DataError(f"node {int(unlabelled[0])} of {folder.path} has a role and no class: give it the role 0.")
+    check_training_classes(y[split.train], num_classes=int(y.max()) + 1, name=str(folder.path))
     return y.clamp(min=0), split
 
 
 def _read(folder: GraphFolder, name: str, array: Array | None) -> Tensor:
     if array is None:
-        raise DataError(f"{folder.path} has no {name}.npy, which training needs.")
+        raise DataError(f"{folder.path} has no {name}.npy, which training needs: add this file.")
     return torch.from_numpy(np.array(array))

@@ -26,9 +26,7 @@ def test_a_file_says_the_kind_of_its_run(tmp_path: Path, kind: str) -> None:
     if kind == "dataset":
         assert read_config(path) == CONFIGS[kind]
     else:
-        with pytest.raises(
-            DataError, match=r"cannot be used here: .* is for `beltrami evaluate` and `beltrami predict`"
-        ):
+        with pytest.raises(DataError, match=r"belongs to a run .*: use `beltrami evaluate` or `beltrami predict`"):
             read_config(path)
 
 

@@ -12,7 +12,14 @@ from toy import two_cliques
 
 from beltrami.data import Dataset
 from beltrami.data.array_file import new_array, open_array
-from beltrami.data.graph_folder import HEADER, GraphFolder, finish_graph_folder, is_graph_folder, write_graph_folder
+from beltrami.data.graph_folder import (
+    HEADER,
+    GraphFolder,
+    finish_graph_folder,
+    is_graph_folder,
+    new_folder,
+    write_graph_folder,
+)
 from beltrami.errors import DataError
 from beltrami.graph import Edges
 
@@ -39,15 +46,6 @@ def test_a_dataset_is_read_back_unchanged(tmp_path: Path) -> None:
         chosen.nonzero()[:, 0].tolist() for chosen in toy.split.masks.values()
     ]
     assert isinstance(folder.index, np.memmap)
-
-
-def test_row_blocks_cover_all_nodes_and_keep_to_their_size(tmp_path: Path) -> None:
-    folder = toy_folder(tmp_path / "toy")
-    degrees = np.diff(folder.ptr)
-    blocks = list(folder.row_blocks(most_edges=int(degrees.max()) + 1))
-    assert [node for start, stop in blocks for node in range(start, stop)] == list(range(folder.num_nodes))
-    assert all(stop == start + 1 or degrees[start:stop].sum() <= degrees.max() + 1 for start, stop in blocks)
-    assert list(folder.row_blocks(most_edges=1)) == [(node, node + 1) for node in range(folder.num_nodes)]
 
 
 @pytest.mark.parametrize("suffix", ["npy", "safetensors", "parquet"])
@@ -80,7 +78,9 @@ def test_a_parquet_column_of_lists_is_a_matrix(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.npy", b"no array", "is no npy file"),
+        ("x.npy", b"no array", "is no npy file .*: write it again with `numpy.save`"),
+        ("x.npy", b"\0" * 500, "is no npy file .*magic string is not correct"),
+        ("x.npy", b"", "is no npy file"),
         ("x.safetensors", b"\xff" * 20, "header has"),
         ("x.safetensors", (2).to_bytes(8, "little") + b"{}", "must hold one tensor"),
         ("x.parquet", b"PAR1 no table", "is no table of numbers"),
@@ -140,6 +140,7 @@ def replace_array(folder: GraphFolder, name: str, values: np.ndarray) -> None:
         ("ptr", lambda a: np.r_[a[0], a[2], a[1], a[3:]], "ptr .* decreases after node 1"),
         ("y", lambda a: a - 3, "class -3; unlabelled nodes have -1"),
         ("role", lambda a: a + 4, "roles run from 0 to 3"),
+        ("role", lambda a: a.astype(np.int64) - 2, "node 0 has -1; roles run from 0 to 3"),
     ],
 )
 def test_values_that_cannot_be_are_refused(tmp_path: Path, name: str, change: object, message: str) -> None:
@@ -161,8 +162,9 @@ def test_weights_must_be_positive(tmp_path: Path) -> None:
     ("name", "values", "message"),
     [
         ("x", VALUES[:2], r"x of .* has shape \(2, 3\)"),
-        ("index", VALUES[0], "index of .* type float32"),
-        ("ptr", np.zeros(3, dtype=np.int64), "ptr of .* must be"),
+        ("index", VALUES[0], "index of .* type float32; by graph.json it must hold integers"),
+        ("y", np.zeros(20), r"y of .* type float64; by graph.json it must hold integers, \(20,\)"),
+        ("ptr", np.zeros(3, dtype=np.int64), r"ptr of .* must hold integers, \(21,\)"),
     ],
 )
 def test_arrays_of_other_shapes_are_refused(tmp_path: Path, name: str, values: np.ndarray, message: str) -> None:
@@ -181,8 +183,51 @@ def test_folders_that_are_no_graphs_are_refused(tmp_path: Path) -> None:
             GraphFolder.open(tmp_path)
     with pytest.raises(DataError, match=r"has no ptr\.npy"):
         finish_graph_folder(tmp_path, num_nodes=2, num_edges=1)
-    with pytest.raises(DataError, match="is not empty"):
+    with pytest.raises(DataError, match="is not empty: choose a new folder for the graph with `--out`"):
         toy_folder(tmp_path)
+    with pytest.raises(OSError, match=r"cannot (make|write to) /proc.*: choose another folder with `--out`"):
+        toy_folder(Path("/proc/toy"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="file is a file: choose another folder"):
+        toy_folder(tmp_path / "file")
+
+
+def test_a_graph_without_nodes_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "ptr.npy", np.zeros(1, np.int64))
+    np.save(tmp_path / "index.npy", np.zeros(0, np.int32))
+    with pytest.raises(DataError, match="has no nodes: a graph needs at least one"):
+        finish_graph_folder(tmp_path, num_nodes=0, num_edges=0)
+
+
+def test_a_graph_that_is_not_written_to_its_end_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("beltrami.data.graph_folder.finish_graph_folder", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        toy_folder(tmp_path / "toy")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_replaced_is_one_sentence(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OSError, match=r"cannot be moved to .*toy \(Directory not empty\): name a folder that does not"),
+        new_folder(tmp_path / "toy"),
+    ):
+        (tmp_path / "toy" / "of another process").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("name", ["x", "pos"])
+def test_rows_that_are_not_finite_are_refused(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = toy_folder(tmp_path / "toy")
+    values = np.ones((20, 2), np.float32)
+    np.save(folder.path / f"{name}.npy", values)
+    monkeypatch.setattr("beltrami.data.graph_folder.CHUNK", 6)
+    GraphFolder.open(folder.path).verify_rows("x", "pos")
+    values[13, 1] = np.inf
+    np.save(folder.path / f"{name}.npy", values)
+    with pytest.raises(DataError, match=rf"{name} of .*: node 13 has a value that is NaN or infinite: clean or impute"):
+        GraphFolder.open(folder.path).verify_rows("x", "pos")
 
 
 def test_two_files_for_one_array_are_refused(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_pei_features_may_be_all_values(tmp_path: Path) -> None:
         ({"edges": ""}, "it has no rows"),
         ({"edges": "0\t9\n"}, "names node 9"),
         ({"nodes": "0\t1\t0\n2\t1\t0\n3\t1\t0\n4\t1\t1\n"}, "not numbered from 0 to 3"),
-        ({"nodes": "0\t1\n"}, "three columns of node, features and class"),
+        ({"nodes": "0\t1\n"}, "three columns node, features and class"),
         ({"nodes": "0\t5\t0\n1\t1\t0\n2\t1\t0\n3\t1\t1\n"}, "a feature 5 of 5"),
         ({"nodes": "0\t1\t0\n1\t1\t1\n"}, "splits 4 nodes; the graph has 2|names node 2"),
     ],

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from shell import Beltrami
 
 from beltrami.cli import launcher
-from beltrami.cli.launcher import LOST, Ending, LaunchedWorker, Starter, launch
+from beltrami.cli.launcher import LAUNCHED, LOST, Ending, LaunchedWorker, Starter, launch, reported_once
 from beltrami.cli.ray_workers import GONE, RayStarter, RemoteProcess
-from beltrami.distributed.workers import find_interface
-from beltrami.errors import DataError
+from beltrami.distributed.workers import WorkerLost, Workers, find_interface
+from beltrami.errors import DataError, Interrupted
 
 KILLED = Ending.of(-9)
 QUICK = ("train", "digits", "--set", "train.epochs=2", "--set", "scheme.time=1")
@@ -92,6 +92,27 @@ def test_an_error_elsewhere_is_printed_once(capsys: pytest.CaptureFixture[str]) 
         launch(3, FakeStarter([Ending(LOST), Ending(2, "worker 1 failed: no file."), Ending(2, "worker 2 failed: no")]))
     assert end.value.exit_code == 2
     assert capsys.readouterr().err == "beltrami: worker 1 failed: no file.\n"
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_the_first_worker_reports_an_error_of_all(rank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", rank)
+    expected = ValueError if rank == "0" else typer.Exit
+    with pytest.raises(expected), reported_once(), Workers().together():
+        raise ValueError("the parts do not cover the nodes")
+    with pytest.raises(ValueError, match="mine alone"), reported_once():
+        raise ValueError("mine alone")
+    with pytest.raises(Interrupted if rank == "0" else typer.Exit), reported_once():
+        raise Interrupted("stopped.", code=130)
+
+
+def test_the_launcher_reports_a_lost_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(WorkerLost), reported_once():
+        raise WorkerLost("lost")
+    monkeypatch.setenv(LAUNCHED, "1")
+    with pytest.raises(typer.Exit) as end, reported_once():
+        raise WorkerLost("lost")
+    assert end.value.exit_code == LOST
 
 
 def test_an_interrupt_stops_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:

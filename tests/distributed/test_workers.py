@@ -127,6 +127,7 @@ def test_one_process_needs_no_others() -> None:
         (("--timeout", "5m"), "`--timeout` is for several workers"),
         (("--parts", "2", "--timeout", "x"), "`--timeout` takes a time"),
         (("--parts", "many"), "`--parts` takes a number of parts or a file"),
+        (("--parts", "2", "--workers", "3"), "`--workers 3` needs at least as many parts; got `--parts 2`"),
         (("--workers", "2", "--check"), "`--workers` is for training"),
         (("--parts", "2", "--recipe", "gcn"), "several workers do not support another model"),
     ],

@@ -102,6 +102,6 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"need 7.03 KiB of memory, and 100 bytes are allowed"):
         write_nearest_rows(points, tmp_path, k=3, memory=100)
     points[17, 2] = np.nan
-    with pytest.raises(DataError, match="row 17 of the vectors is not finite"):
+    with pytest.raises(DataError, match="row 17 of the vectors has a value that is NaN or infinite"):
         write_nearest_rows(points, tmp_path, k=3, memory=10**6)
     assert not list(tmp_path.iterdir())

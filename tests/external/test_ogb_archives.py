@@ -108,11 +108,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "one number": ({"node_feat": np.float32(1)}, r"node_feat has shape \(\)"),
     "feature type": ({"node_feat": np.zeros((5, 2), np.int64)}, "type int64, not .* type float32 or float16"),
     "byte order": ({"node_feat": np.zeros((5, 2), ">f4")}, "type >f4, not"),
-    "infinite": ({"node_feat": np.full((5, 2), np.inf, np.float32)}, "missing or infinite feature after row 0"),
+    "infinite": ({"node_feat": np.full((5, 2), np.inf, np.float32)}, "row 0 has a missing or infinite feature"),
     "few labels": ({"node_label": np.zeros((4, 1))}, r"node_label has shape \(4, 1\).*, not \(5, 1\) or \(5,\)"),
     "wide labels": ({"node_label": np.zeros((5, 2))}, r"node_label has shape \(5, 2\)"),
     "label type": ({"node_label": np.array(["a"] * 5)}, "type <U1, not"),
-    "fractional label": ({"node_label": np.array([0, 1, 1.5, 0, 0])}, "row 2 has label 1.5; classes are whole"),
+    "fractional label": ({"node_label": np.array([0, 1, 1.5, 0, 0])}, "row 2 has label 1.5; it must be a whole"),
     "infinite label": ({"node_label": np.array([0, np.inf, 1, 0, 0])}, "row 1 has label inf"),
     "negative label": ({"node_label": np.array([0, 1, 1, 0, -7.0])}, "row 4 has label -7"),
     "large id": (

@@ -132,8 +132,25 @@ def test_a_directed_graph_is_refused(tmp_path: Path, weighted: bool, monkeypatch
     else:
         directed = Edges.build(edges.edge_index, num_nodes=NODES, weight=edges.weight.index_fill(0, torch.tensor(0), 9))
     folder = folder_of(directed, tmp_path / "directed")
-    with pytest.raises(DataError, match="PageRank by push needs an undirected graph"):
+    with pytest.raises(DataError, match="is directed, and personalised PageRank by push needs both"):
         write_pagerank_rows(folder, tmp_path, restart=0.1, tolerance=1e-3, top=4, memory=1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("weight", np.full(NODES, -1, np.float32), "edge 0 has -1.0; it must be positive and finite"),
+        ("weight", np.full(NODES, np.nan, np.float32), "edge 0 has nan; it must be positive and finite"),
+        ("index", np.full(NODES, NODES, np.int32), f"edge 0 comes from node {NODES}"),
+    ],
+)
+def test_edges_with_invalid_values_are_refused(tmp_path: Path, name: str, values: np.ndarray, message: str) -> None:
+    ring = torch.stack((torch.arange(NODES), torch.arange(NODES).roll(1)))
+    path = folder_of(Edges.build(ring, num_nodes=NODES), tmp_path / "graph").path
+    np.save(path / f"{name}.npy", values)
+    with pytest.raises(DataError, match=message):
+        write_pagerank_rows(GraphFolder.open(path), tmp_path, restart=0.1, tolerance=1e-3, top=4, memory=1000)
+    assert not list(tmp_path.glob("*.npy"))
 
 
 def test_bad_settings_are_refused(tmp_path: Path) -> None:

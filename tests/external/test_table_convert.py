@@ -139,9 +139,10 @@ REFUSED = {
     "no edge joins": ({"edges": "source,target\nq,r\n"}, {}, "no row of edges.csv joins two nodes of nodes.csv"),
     "ragged edges": ({"edges": "source,target\na,b\na,b,c\n"}, {}, "line 3, has 3 fields where the header has 2"),
     "ragged nodes": ({"nodes": "id,size\na,1\nb\n"}, {}, "line 3, has 1 fields where the header has 2"),
-    "repeated id": ({"nodes": NODES + "b,4,x\n"}, {}, "rows 2 and 4 with an id have the same id"),
-    "repeated number": ({"nodes": "id\n5\n9\n5\n", "edges": "source,target\n5,9\n"}, {}, "rows 1 and 3 with an id"),
+    "repeated id": ({"nodes": NODES + "b,4,x\n"}, {}, "the nodes 2 and 4, counted from 1, have the same id"),
+    "repeated number": ({"nodes": "id\n5\n9\n5\n", "edges": "source,target\n5,9\n"}, {}, "the nodes 1 and 3"),
     "words": ({}, {"features": "class"}, "the column 'class' holds words such as 'x': make numbers of it"),
+    "one word": ({"nodes": "id,size\na,1\nb,big\n"}, {}, "the column 'size' holds words such as 'big'"),
     "missing": ({"nodes": "id,size\na,1\nb,\n"}, {}, "nodes.csv, line 3: the value of 'size' is missing or not finite"),
     "no id": ({"nodes": "size,class\n1,x\n"}, {}, "no column with a usual name of ids"),
     "two labels": ({}, {"label": "size,class"}, "name one column as label; got 2"),
@@ -166,8 +167,10 @@ def test_bad_tables_are_refused_and_leave_no_graph(
 
 def test_words_without_a_table_of_nodes_are_refused(tmp_path: Path) -> None:
     edges = write(tmp_path, edges=EDGES)["edges"]
-    with pytest.raises(DataError, match="names ids that are no integers, such as 'a': give a table of nodes"):
-        convert_tables(None, edges, tmp_path / "graph", roles=Roles(), memory=SMALL)
+    for text, word in ((EDGES, "a"), ("source,target\n0,1\n1,99999999999999999999\n", "99999999999999999999")):
+        edges.write_text(text)
+        with pytest.raises(DataError, match=f"ids that are no 64-bit integers, such as '{word}': give a table of node"):
+            convert_tables(None, edges, tmp_path / "graph", roles=Roles(), memory=SMALL)
     with pytest.raises(ValueError, match="without a table of nodes leave out `--label`"):
         convert_tables(None, edges, tmp_path / "graph", roles=Roles(label="y"), memory=SMALL)
 
@@ -214,6 +217,11 @@ def test_raw_tables_of_ogb_are_converted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"raw/num-node-list": ""}, r"num-node-list\.csv\.gz is empty or starts with an empty line"),
+        ({"raw/num-node-list": "4.5\n"}, "must hold the number of nodes of one graph, from 1 to .*; it holds 4.5"),
+        ({"raw/num-node-list": "nan\n"}, "must hold the number of nodes of one graph, .*; it holds nan"),
+        ({"raw/num-node-list": "0\n"}, "must hold the number of nodes of one graph, .*; it holds 0"),
+        ({"raw/num-node-list": "4\n4\n"}, "must hold the number of nodes of one graph, .*; it holds 4, 4"),
         ({"raw/node-feat": "1,2\n"}, "has 1 rows, and the graph has 4 nodes"),
         ({"raw/node-label": "1\n" * 5}, "has over 4 rows, and the graph has 4 nodes"),
         ({"raw/node-feat": "1,x\n" * 4}, "must hold numbers alone"),

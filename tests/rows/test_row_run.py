@@ -122,11 +122,12 @@ def changed(folder: Path, name: str, at: int, value: int) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda folder: (folder / "y.npy").unlink(), "has no array y with the class of each node: write it as y.npy"),
-        (lambda folder: (folder / "role.npy").unlink(), "has no array role with the role .1 training, 2 validation"),
+        (lambda folder: (folder / "y.npy").unlink(), "has no y.npy, the class of each node: add this file"),
+        (lambda folder: (folder / "role.npy").unlink(), "has no role.npy, the role .1 training, 2 validation"),
         (lambda folder: np.save(folder / "role.npy", np.ones(20, np.uint8)), "has no validation nodes: give some"),
         (lambda folder: changed(folder, "y", 0, -1), "node 0 of toy is a training node without a class"),
-        (lambda folder: changed(folder, "y", 2, 5), "class 2 of toy has no training nodes: give it at least one"),
+        (lambda folder: changed(folder, "y", 2, 5), "class 2 of toy has no training nodes: number the classes from 0"),
+        (lambda folder: changed(folder, "y", 2, 10**12), "class 2 of toy has no training nodes"),
         (lambda folder: changed(folder, "index", 0, 99), "edge 0 comes from node 99, and nodes run from 0 to 19"),
     ],
 )

@@ -1,5 +1,6 @@
 """Diffused columns are those of the matrix exponential, for blocks of every size, with a valid error bound."""
 
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_growing_vectors_are_replaced_by_powers(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(diffuse, "_sum", noted)
     check(edges, random_features().double(), tmp_path, loops=0.0, memory=None, rtol=1e-9)
     assert tried == ["Chebyshev", "Taylor"]
+
+
+def test_results_of_a_block_are_gone_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed, alive = diffuse.exponential, list[weakref.ref[Tensor]]()
+
+    def watched(*given: Any, **options: Any) -> tuple[list[Tensor], float]:
+        assert [tensor for tensor in (reference() for reference in alive) if tensor is not None] == []
+        ys, bound = computed(*given, **options)
+        alive.extend(map(weakref.ref, ys))
+        return ys, bound
+
+    monkeypatch.setattr(diffuse, "exponential", watched)
+    monkeypatch.setattr(diffuse, "column_ranges", lambda columns, size: [slice(k, k + 1) for k in range(columns)])
+    out = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    diffuse_columns(hub_graph(), random_features().numpy()[:, :3], times=[1.0, 2.0], out=out, rtol=1e-6)
+    assert len(alive) == 6
 
 
 def test_a_folder_gives_the_bits_of_the_graph(tmp_path: Path) -> None:

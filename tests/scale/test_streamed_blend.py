@@ -270,7 +270,7 @@ def test_graphs_that_cannot_be_trained_on_are_refused(tmp_path: Path) -> None:
     model, edges, x = blend("uniform", torch.float32), hub_graph(), random_features()
     one_way = Edges.build(edges.edge_index[:, 1:], num_nodes=NODES)
     cases = {
-        "edges without their reverse": write_folder(tmp_path / "a", one_way, x=x),
+        "is directed, and training in blocks needs both": write_folder(tmp_path / "a", one_way, x=x),
         "edge weights": write_folder(tmp_path / "b", edges, x=x, weight=torch.ones(edges.num_edges)),
         "x of .* has 0 columns where the model takes 7": write_folder(tmp_path / "c", edges),
         "x of .* has 2 columns where the model takes 7": write_folder(tmp_path / "d", edges, x=x[:, :2]),

@@ -17,10 +17,10 @@ def plan(
     edges: Annotated[float | None, Option(help="Its undirected edges, such as 5e8.")] = None,
     features: Annotated[int | None, Option(help="Its columns of features.")] = None,
     gpus: Annotated[
-        str | None, Option(help="The GPUs, such as `80GiB x 4`; those of this machine by default, else one of 80GiB.")
+        str | None, Option(help="The GPUs, such as `80GiB x 4`; by default the GPUs of this machine, or one of 80GiB.")
     ] = None,
     host: Annotated[
-        str | None, Option(help="Memory of the host, such as 512GiB; what is free on this machine by default.")
+        str | None, Option(help="Memory of the host, such as 512GiB; the free memory of this machine by default.")
     ] = None,
     live: Annotated[bool, Option("--live", help="For live attention, evaluated at every step.")] = False,
 ) -> None:

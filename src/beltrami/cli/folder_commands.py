@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 import beltrami.cli.graph_options as own
-from beltrami.cli.option import check_folder
 
 if TYPE_CHECKING:
     from beltrami.precompute_folder import Budget
@@ -59,11 +58,12 @@ def convert(
     - `beltrami convert cora --out cora-folder`
     """
     from beltrami.data import CATALOGUE, load
-    from beltrami.data.graph_folder import write_graph_folder
+    from beltrami.data.graph_folder import check_new_folder, write_graph_folder
+    from beltrami.data.graph_table import DropLog
     from beltrami.data.roles import Roles
     from beltrami.external.ogb_convert import convert_ogb, is_ogb_folder
-    from beltrami.external.table_convert import convert_tables, find_tables
-    from beltrami.report.folder_report import print_conversion, print_folder
+    from beltrami.external.table_convert import Converted, convert_tables, find_tables
+    from beltrami.report.folder_report import print_conversion
     from beltrami.report.progress import display
 
     budget = read_budget(memory)
@@ -71,24 +71,24 @@ def convert(
     if source is not None and (nodes is not None or edges is not None):
         raise ValueError(f"{source} is given beside `--nodes` or `--edges`: give one or the other.")
     place = None if source is None else Path(source).expanduser()
-    if source in CATALOGUE or (place is not None and is_ogb_folder(place)):
+    is_ogb = place is not None and is_ogb_folder(place)
+    if is_ogb or source in CATALOGUE:
         own.refuse_columns(columns, f"{source} has its own columns")
-    check_folder(out)
+    elif place is not None:
+        nodes, edges = find_tables(place)
+    elif edges is None:
+        raise ValueError("`convert` needs a table of edges: give `--edges`.")
+    check_new_folder(out)
     with display("converting") as shown:
-        if place is not None and is_ogb_folder(place):
+        if place is not None and is_ogb:
             found = convert_ogb(place, out, memory=budget, progress=shown.update)
-        elif source is not None and source in CATALOGUE:
-            dataset = load(source, progress=shown.update)
-            folder = write_graph_folder(out, dataset, dataset.published)
-            found = None
-        else:
-            if place is not None:
-                nodes, edges = find_tables(place)
-            if edges is None:
-                raise ValueError("`convert` needs a table of edges: give `--edges`.")
+        elif edges is not None:
             roles = Roles(label, id, features, weight, split_column)
             found = convert_tables(nodes, edges, out, roles=roles, memory=budget, progress=shown.update)
-    print_folder(folder) if found is None else print_conversion(found)
+        else:
+            dataset = load(str(source), progress=shown.update)
+            found = Converted(write_graph_folder(out, dataset, dataset.published), DropLog())
+    print_conversion(found)
 
 
 def encode_graph_folder(

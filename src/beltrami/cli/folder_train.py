@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Memory = Annotated[
     str | None,
-    Option(help="For a graph folder: memory on the device, such as 8GiB; most of what is free by default."),
+    Option(help="For a graph folder: memory on the device, such as 8GiB; most of the free memory by default."),
 ]
 
 

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
 import typer
 
-from beltrami.errors import DataError
+from beltrami.errors import DataError, Interrupted
 
 LAUNCHED = "BELTRAMI_LAUNCHED"  # set for the workers of the launcher: the process that started the worker
 LOST = 75  # exit code of a worker that lost another one
@@ -23,8 +24,8 @@ POLL = 0.1
 
 @dataclass(frozen=True)
 class Ending:
-    """How a worker ended: its exit code, below 0 if it was killed, and what killed it or, if it is not printed already,
-    what it says about its failure."""
+    """How a worker ended: its exit code, negative if it was killed, and the cause, which is the signal that killed it
+    or an error message that is not printed yet."""
 
     code: int
     cause: str = ""
@@ -48,7 +49,7 @@ class LaunchedWorker(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """End the worker, if it runs, and free what it had."""
+        """End the worker, if it runs, and release its resources."""
 
 
 class Starter(ABC):
@@ -109,8 +110,8 @@ def meeting(address: str, count: int) -> dict[str, str]:
 
 
 def launch(count: int, starter: Starter) -> None:
-    """Run this command in ``count`` workers. When one is killed, the others end, and those that are left go on from the
-    last checkpoint; when one fails by an error, the command ends with its exit code."""
+    """Run this command in ``count`` workers. When one is killed, all end, and a training with the remaining number of
+    workers goes on from the last checkpoint; when one fails by an error, the command ends with its exit code."""
     words = sys.argv[1:]
     while True:
         endings = _run_workers(words, count, starter)
@@ -131,6 +132,29 @@ def launch(count: int, starter: Starter) -> None:
 def say(message: str) -> None:
     """Print a line about the workers."""
     typer.echo(f"beltrami: {message}", err=True)
+
+
+@contextmanager
+def reported_once() -> Iterator[None]:
+    """Let one process report how a worker ends in a block: the launcher reports a lost worker, the first worker an
+    interrupt or an error of all workers."""
+    from beltrami.distributed.workers import WorkerLost, is_shared
+
+    first = os.environ.get("RANK", "0") == "0"
+    try:
+        yield
+    except WorkerLost:
+        if LAUNCHED in os.environ:
+            raise typer.Exit(LOST) from None
+        raise
+    except Interrupted as error:
+        if first:
+            raise
+        raise typer.Exit(error.code) from None
+    except Exception as error:
+        if first or not is_shared(error):
+            raise
+        raise typer.Exit(1) from None
 
 
 def _fail(endings: Sequence[Ending]) -> NoReturn:
@@ -171,7 +195,7 @@ def _have_ended(workers: Sequence[LaunchedWorker]) -> bool:
 
 
 def _wait(condition: Callable[[], bool], seconds: float | None) -> None:
-    """Wait until the condition holds, or for so many seconds."""
+    """Wait until the condition holds, at most for ``seconds``."""
     end = None if seconds is None else time.monotonic() + seconds
     while not condition() and (end is None or time.monotonic() < end):
         time.sleep(POLL)

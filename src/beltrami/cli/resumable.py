@@ -33,7 +33,7 @@ def finished_run(
     read: Callable[[Path], Any],
 ) -> Iterator[tuple[Path, "RunResult"]]:
     """Yield the folder of a run and its result, which ``train`` writes unless the run is finished; then print it as
-    JSON, if asked. ``settings``: the configuration as JSON; ``read``: what reads one from a file."""
+    JSON, if asked. ``settings``: the configuration as JSON; ``read``: reads a configuration from a file."""
     from beltrami.result import RunResult
     from beltrami.run_folder import CHECKPOINT, is_finished
     from beltrami.train import Checkpoints

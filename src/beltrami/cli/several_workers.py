@@ -1,4 +1,4 @@
-"""Training on several processes by the command line: its options, and what each worker does."""
+"""Training on several processes by the command line: the options, and the program of each worker."""
 
 import hashlib
 import json
@@ -15,8 +15,7 @@ import typer
 from typer import Option
 
 from beltrami.cli.graph_options import read_duration
-from beltrami.cli.launcher import LAUNCHED, LOST, LocalStarter, Starter, launch
-from beltrami.errors import Interrupted
+from beltrami.cli.launcher import LAUNCHED, LocalStarter, Starter, launch, reported_once
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from beltrami.train import Checkpoints, Epoch
 
 WorkerCount = Annotated[
-    int | None, Option("--workers", min=1, help="Train on so many processes, with the same numbers.")
+    int | None, Option("--workers", min=1, help="Train on this number of processes, with the same results.")
 ]
 Parts = Annotated[
     str | None, Option(help="Parts of the nodes that processes share: a number, 8 by default, or a file FILE.npy.")
@@ -51,6 +50,8 @@ class SeveralWorkers:
         _ = self.seconds
         if self.parts is not None and not ((self.parts.isdecimal() and int(self.parts)) or self.parts.endswith(".npy")):
             raise ValueError(f"`--parts` takes a number of parts or a file FILE.npy; got {self.parts!r}.")
+        if self.parts is not None and self.parts.isdecimal() and (self.workers or 1) > int(self.parts):
+            raise ValueError(f"`--workers {self.workers}` needs at least as many parts; got `--parts {self.parts}`.")
         for option, value in {"--workers": self.workers, "--address": self.address}.items():
             if value is not None and "RANK" in os.environ and LAUNCHED not in os.environ:
                 raise ValueError(f"`{option}` starts processes, and torchrun has started them already: leave it out.")
@@ -64,9 +65,8 @@ class SeveralWorkers:
     @property
     def given(self) -> dict[str, object]:
         """The options by their flags, and whether torchrun started this process."""
-        by_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
         given = {"--workers": self.workers, "--address": self.address, "--parts": self.parts}
-        return {**given, "--timeout": self.timeout, "torchrun": by_torchrun}
+        return {**given, "--timeout": self.timeout, "torchrun": _is_worker()}
 
     @property
     def launches(self) -> bool:
@@ -76,7 +76,7 @@ class SeveralWorkers:
     @property
     def is_asked(self) -> bool:
         """Whether this process trains by parts, with others or alone."""
-        return self.parts is not None or ("RANK" in os.environ and "WORLD_SIZE" in os.environ)
+        return self.parts is not None or _is_worker()
 
     @property
     def seconds(self) -> float:
@@ -101,7 +101,7 @@ class SeveralWorkers:
 
     @contextmanager
     def _starter(self, device: str) -> Iterator[Starter]:
-        """Yield what starts the workers: on this machine, or on a Ray cluster."""
+        """Yield the starter of the workers: on this machine, or on a Ray cluster."""
         assert self.workers is not None
         if self.address is None:
             yield LocalStarter(max(1, (os.cpu_count() or 1) // self.workers))
@@ -115,8 +115,10 @@ class SeveralWorkers:
         """Return the part of each node."""
         from beltrami.distributed import partition_nodes, read_partition
 
-        if self.parts is None or self.parts.isdecimal():
-            return partition_nodes(inputs.edges, int(self.parts or 8))
+        if self.parts is None:
+            return partition_nodes(inputs.edges)
+        if self.parts.isdecimal():
+            return partition_nodes(inputs.edges, int(self.parts))
         return read_partition(Path(self.parts), num_nodes=inputs.edges.num_nodes)
 
 
@@ -129,19 +131,14 @@ def train_worker(config: "RunConfig", running: "Running", several: SeveralWorker
 
     if LAUNCHED in os.environ:
         Thread(target=exit_after, args=(int(os.environ[LAUNCHED]),), daemon=True).start()
-    with _lost_quietly(), join_workers(device=running.device, timeout=several.seconds) as workers:
+    with reported_once(), join_workers(device=running.device, timeout=several.seconds) as workers:
         running = replace(running, device=str(workers.device))
         if workers.rank:
             running = replace(running, out=None, quiet=True, json=False)
         with workers.together():
             config = resolve_files(config)
         workers.check_equal("settings", hashlib.sha256(f"{config.to_json()} {several.parts}".encode()).hexdigest())
-        try:
-            _train(config, running, several, workers, logs)
-        except Interrupted as error:
-            if workers.rank:
-                raise typer.Exit(error.code) from None
-            raise
+        _train(config, running, several, workers, logs)
 
 
 def _train(
@@ -189,7 +186,7 @@ class PartedTrainer:
         self.several, self.workers, self.device = several, workers, device
 
     def open(self, config: "RunConfig", progress: Callable[..., None]) -> None:
-        """Load the problem; the first worker does so before the others, which find what it has cached."""
+        """Load the problem; the first worker loads it before the others, which then find its files in the cache."""
         from beltrami.run import load_problem
 
         for turn in (True, False):
@@ -228,20 +225,12 @@ class PartedTrainer:
         return found
 
 
+def _is_worker() -> bool:
+    """Return whether torchrun, or the launcher, started this process as one of several."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
 @contextmanager
 def _temporary() -> Iterator[Path]:
     with TemporaryDirectory(prefix="beltrami-") as folder:
         yield Path(folder)
-
-
-@contextmanager
-def _lost_quietly() -> Iterator[None]:
-    """Leave it to the launcher to say that a worker was lost."""
-    from beltrami.distributed import WorkerLost
-
-    try:
-        yield
-    except WorkerLost:
-        if LAUNCHED in os.environ:
-            raise typer.Exit(LOST) from None
-        raise

@@ -1,4 +1,4 @@
-"""What the run of a configuration file was trained on, and the refusal of a file of another kind of run."""
+"""The kind of a run by its configuration file: on a dataset, in blocks on a graph folder, or on rows."""
 
 import json
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ NAMES: Mapping[RunKind, str] = {
 
 
 def run_kind(path: Path) -> RunKind:
-    """Return the kind of the run whose configuration is in a file; ``dataset`` if the file cannot be read, of which the
-    reader of that configuration says more."""
+    """Return the kind of run of a configuration file; ``dataset`` if the file cannot be read, since the reader of that
+    kind then explains the error."""
     try:
         values = json.loads(read_json(path))
     except (OSError, ValueError, RecursionError, DataError):
@@ -31,8 +31,8 @@ def run_kind(path: Path) -> RunKind:
 
 
 def check_dataset_run(path: Path) -> None:
-    """Refuse a configuration file of a run whose graph is read from its folder."""
+    """Refuse the configuration file of a run on a graph folder or on rows."""
     kind = run_kind(path)
     if kind != "dataset":
-        remedy = f"{NAMES[kind]} is for `beltrami evaluate` and `beltrami predict`"
-        raise DataError(f"{path} cannot be used here: {remedy}.")
+        remedy = "use `beltrami evaluate` or `beltrami predict`"
+        raise DataError(f"{path} belongs to {NAMES[kind]}, which this command does not support: {remedy}.")

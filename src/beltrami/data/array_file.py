@@ -54,9 +54,9 @@ def open_array(path: Path) -> Array:
     try:
         return readers[path.suffix](path)
     except FileNotFoundError:
-        raise DataError(f"there is no array file at {path}.") from None
+        raise DataError(f"there is no array file at {path}: check the name.") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read ({error.strerror or error}).") from error
+        raise DataError(f"{path} cannot be read ({error.strerror or error}): check the file.") from error
 
 
 @contextmanager
@@ -69,12 +69,18 @@ def new_array(path: Path, *, shape: tuple[int, ...], dtype: DTypeLike) -> Iterat
         array.flush()
 
 
+def zeros_file(path: Path, *, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """Return a writable memory map of zeros in a new file, such as one of a scratch folder."""
+    with new_array(path, shape=shape, dtype=dtype) as array:
+        return array
+
+
 @contextmanager
 def new_array_file(path: Path, *, shape: tuple[int, ...], dtype: DTypeLike) -> Iterator[IO[bytes]]:
     """Yield a file to which the values of an array are written in order; move it to ``path`` (npy) if the block
     succeeds, else delete it.
 
-    Unlike the pages of a memory map, what is written takes no memory of the process. The space on the disk is reserved
+    Unlike the pages of a memory map, written values take no memory of the process. The space on the disk is reserved
     first, so that a full disk is an error here and not a crash while writing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,11 +107,14 @@ def new_array_file(path: Path, *, shape: tuple[int, ...], dtype: DTypeLike) -> I
 
 def _open_npy(path: Path) -> Array:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = npy.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
-        raise DataError(f"{path} is no npy file of numbers, or it is damaged ({error}).") from None
-    if not isinstance(array, np.ndarray) or array.dtype.hasobject or array.dtype.kind not in "fiub":
-        raise DataError(f"{path} must hold numbers; it holds {getattr(array, 'dtype', type(array).__name__)}.")
+        why = str(error).rstrip(".")
+        raise DataError(
+            f"{path} is no npy file of numbers, or it is damaged ({why}): write it again with `numpy.save`."
+        ) from None
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{path} must hold numbers; it holds {array.dtype}.")
     if not array.flags.c_contiguous:
         raise DataError(f"{path} is stored by columns: save it again with `np.save(path, np.ascontiguousarray(x))`.")
     return array
@@ -149,7 +158,7 @@ def _open_parquet(path: Path) -> Array:
                     out[row : row + batch.num_rows] = _matrix(batch, path)
                     row += batch.num_rows
     except StopIteration:
-        raise DataError(f"{path} has no rows.") from None
+        raise DataError(f"{path} has no rows: write it again.") from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise DataError(f"{path} is no table of numbers, or it is damaged ({error}).") from None
     return _open_npy(copy)

@@ -1,7 +1,10 @@
 """A graph in a folder of arrays that need not fit into memory: compressed rows of edges, features, labels, roles."""
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from torch import Tensor
 
 from beltrami.data.array_file import Array, find_array, new_array, open_array
 from beltrami.data.dataset import Dataset, Split
-from beltrami.data.file import make_folder, write_atomically
+from beltrami.data.file import TEMPORARY, make_folder, write_atomically
 from beltrami.errors import DataError
 from beltrami.file_limits import read_json
 from beltrami.graph import Edges
@@ -20,6 +23,7 @@ HEADER = "graph.json"
 SCHEMA = 1
 UNUSED, TRAIN, VAL, TEST = range(4)  # values of ``role``
 CHUNK = 1 << 24  # entries that are read at once
+MOST_NODES = 2**31 - 1  # of a 32-bit index
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,17 +87,13 @@ class GraphFolder:
         weight = None if self.weight is None else torch.from_numpy(np.array(self.weight, dtype=np.float32))
         return Edges.build(torch.stack((index, receivers)), num_nodes=self.num_nodes, weight=weight)
 
-    def row_blocks(self, *, most_edges: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges of receiving nodes that have at most so many edges together, or one node each."""
-        start = 0
-        while start < self.num_nodes:
-            end = int(np.searchsorted(self.ptr, int(self.ptr[start]) + most_edges, side="right")) - 1
-            stop = min(max(end, start + 1), self.num_nodes)
-            yield start, stop
-            start = stop
-
     def verify(self) -> None:
-        """Read the values of ptr, index, weight, y and role in chunks and refuse the first that cannot be."""
+        """Read the values of ptr, index, weight, y and role in chunks; refuse the first invalid one."""
+        self.verify_edges()
+        self.verify_labels()
+
+    def verify_edges(self) -> None:
+        """Read the values of ptr, index and weight in chunks; refuse the first invalid one."""
         for start, block in _chunks(self.ptr, overlap=1):
             if np.any(np.diff(block) < 0):
                 node = start + int(np.flatnonzero(np.diff(block) < 0)[0])
@@ -109,14 +109,27 @@ class GraphFolder:
             if len(wrong):
                 found = f"edge {start + int(wrong[0])} has {block[wrong[0]]}"
                 raise DataError(f"weight of {self.path}: {found}; it must be positive and finite.")
+
+    def verify_labels(self) -> None:
+        """Read the values of y and role in chunks; refuse the first invalid one."""
         for start, block in _chunks(self.y) if self.y is not None else ():
             if block.min() < -1:
                 node = start + int(block.argmin())
                 raise DataError(f"y of {self.path}: node {node} has class {block.min()}; unlabelled nodes have -1.")
         for start, block in _chunks(self.role) if self.role is not None else ():
-            if block.max() > TEST:
-                node = start + int(block.argmax())
-                raise DataError(f"role of {self.path}: node {node} has {block.max()}; roles run from 0 to {TEST}.")
+            wrong = np.flatnonzero((block < UNUSED) | (block > TEST))
+            if len(wrong):
+                found = f"node {start + int(wrong[0])} has {block[wrong[0]]}"
+                raise DataError(f"role of {self.path}: {found}; roles run from {UNUSED} to {TEST}.")
+
+    def verify_rows(self, *names: str) -> None:
+        """Read the named arrays of rows, x or pos, in chunks; refuse the first value that is NaN or infinite."""
+        for name in names:
+            array = getattr(self, name)
+            if array is None or array.dtype.kind != "f":
+                continue
+            for start, block in _chunks(array, size=max(1, CHUNK // max(1, array.shape[1]))):
+                check_finite_rows(block, first=start, name=f"{name} of {self.path}")
 
     def _check(self, header: dict[str, int]) -> None:
         n, m = header["num_nodes"], header["num_edges"]
@@ -128,9 +141,12 @@ class GraphFolder:
                 continue
             fits = len(array.shape) == len(shape) and all(b in (-1, a) for a, b in zip(array.shape, shape, strict=True))
             if not fits or array.dtype.kind not in kinds[name]:
-                wanted = f"({', '.join('any' if each == -1 else str(each) for each in shape)})"
+                wanted = str(tuple(shape)).replace("-1", "any")
                 found = f"shape {array.shape} and type {array.dtype}"
-                raise DataError(f"{name} of {self.path} has {found}; by {HEADER} its shape must be {wanted}.")
+                numbers = {"iu": "integers", "f": "floats", "fiub": "numbers"}[kinds[name]]
+                raise DataError(f"{name} of {self.path} has {found}; by {HEADER} it must hold {numbers}, {wanted}.")
+        if not n:
+            raise DataError(f"{self.path} has no nodes: a graph needs at least one.")
         if int(self.ptr[0]) != 0 or int(self.ptr[-1]) != m:
             raise DataError(f"ptr of {self.path} runs from {self.ptr[0]} to {self.ptr[-1]}; it must from 0 to {m}.")
 
@@ -140,11 +156,47 @@ def is_graph_folder(path: Path) -> bool:
     return (path / HEADER).is_file()
 
 
-def empty_folder(path: Path) -> None:
-    """Make a folder for a graph and refuse one that holds files."""
-    make_folder(path)
-    if any(path.iterdir()):
-        raise DataError(f"{path} is not empty: choose a new folder for the graph.")
+def check_finite_rows(block: Array, *, first: int, name: str) -> None:
+    """Refuse rows (r, d) with a value that is NaN or infinite; ``first`` is the node of the first row."""
+    if not np.isfinite(block).all():
+        node = first + int(np.flatnonzero(~np.isfinite(block).all(1))[0])
+        raise DataError(f"{name}: node {node} has a value that is NaN or infinite: clean or impute it first.")
+
+
+def check_new_folder(path: Path) -> None:
+    """Refuse a path at which no graph folder can be written: a file, or a folder that holds files."""
+    if path.exists() and not path.is_dir():
+        raise DataError(f"{path} is a file: choose another folder for the graph with `--out`.")
+    if path.is_dir() and any(path.iterdir()):
+        raise DataError(f"{path} is not empty: choose a new folder for the graph with `--out`.")
+    make_folder(path.resolve().parent)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside the new folder ``path``, on the same disk; it is deleted after the block."""
+    check_new_folder(path)
+    place = path.resolve()
+    try:
+        made = tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.", suffix=TEMPORARY)
+    except OSError as error:
+        raise OSError(f"cannot make {path} ({error.strerror}): choose another folder with `--out`.") from error
+    with made as name:
+        yield Path(name)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder and move it to ``path`` if the block succeeds: ``path`` is whole, or it is not there."""
+    with scratch_folder(path) as scratch:
+        folder = scratch / "graph"
+        folder.mkdir()
+        yield folder
+        try:
+            os.replace(folder, path)
+        except OSError as error:
+            why = f"the graph cannot be moved to {path} ({error.strerror})"
+            raise OSError(f"{why}: name a folder that does not exist yet with `--out`.") from error
 
 
 def finish_graph_folder(path: Path, *, num_nodes: int, num_edges: int) -> GraphFolder:
@@ -156,16 +208,17 @@ def finish_graph_folder(path: Path, *, num_nodes: int, num_edges: int) -> GraphF
 
 def write_graph_folder(path: Path, dataset: Dataset, split: Split | None = None) -> GraphFolder:
     """Write a dataset that is in memory, with the roles of a split, to a new or empty folder."""
-    empty_folder(path)
     edges = Edges.build(dataset.edge_index, num_nodes=dataset.num_nodes)
     arrays = {"ptr": edges.rows.ptr.long(), "index": edges.rows.index, "x": dataset.x, "y": dataset.y}
     if split is not None:
         arrays["role"] = roles_of(split)
-    for name, tensor in arrays.items():
-        values = tensor.cpu().numpy()
-        with new_array(path / f"{name}.npy", shape=values.shape, dtype=values.dtype) as out:
-            out[...] = values
-    return finish_graph_folder(path, num_nodes=dataset.num_nodes, num_edges=edges.num_edges)
+    with new_folder(path) as folder:
+        for name, tensor in arrays.items():
+            values = tensor.cpu().numpy()
+            with new_array(folder / f"{name}.npy", shape=values.shape, dtype=values.dtype) as out:
+                out[...] = values
+        finish_graph_folder(folder, num_nodes=dataset.num_nodes, num_edges=edges.num_edges)
+    return GraphFolder.open(path)
 
 
 def roles_of(split: Split) -> Tensor:
@@ -176,9 +229,9 @@ def roles_of(split: Split) -> Tensor:
     return role
 
 
-def _chunks(array: Array, *, overlap: int = 0) -> Iterator[tuple[int, Array]]:
-    for start in range(0, len(array), CHUNK):
-        yield start, np.asarray(array[start : start + CHUNK + overlap])
+def _chunks(array: Array, *, size: int = CHUNK, overlap: int = 0) -> Iterator[tuple[int, Array]]:
+    for start in range(0, len(array), size):
+        yield start, np.asarray(array[start : start + size + overlap])
 
 
 def _read_header(path: Path) -> dict[str, int]:

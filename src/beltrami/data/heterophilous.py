@@ -1,4 +1,4 @@
-"""Read graphs whose neighbours often differ in class: those of Platonov et al. (2023) and Pei et al. (2020)."""
+"""Read the heterophilous graphs of Platonov et al. (2023) and Pei et al. (2020)."""
 
 import hashlib
 from collections.abc import Sequence
@@ -109,7 +109,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _numbers(path: Path, lines: Sequence[str], *, separator: str, dtype: type[np.generic] = np.int64) -> NDArray[Any]:
-    """Return the table of numbers in some lines of a file, all of which have the same number of columns."""
+    """Return the table of numbers in some lines of a file; all lines must have the same number of columns."""
     if not lines:
         raise corrupt_file(path, "it has no rows")
     try:
@@ -123,7 +123,7 @@ def _read_nodes(path: Path, words: int | None) -> tuple[Tensor, Tensor]:
     """Return the features (n, d) and the classes (n,) of the nodes, in the order of their numbers."""
     rows = [line.split("\t") for line in _lines(path)]
     if any(len(row) != 3 for row in rows):
-        raise corrupt_file(path, "a row has not the three columns of node, features and class")
+        raise corrupt_file(path, "a row does not have the three columns node, features and class")
     table = _numbers(path, [f"{node},{label}" for node, _, label in rows], separator=",")
     order = table[:, 0].argsort()
     if not np.array_equal(table[order, 0], np.arange(len(rows))):

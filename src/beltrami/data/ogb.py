@@ -27,7 +27,7 @@ GraphSizes = tuple[int, int, int, int]
 
 
 def ogb_parts(split: str, *, binary: bool = False) -> tuple[str, ...]:
-    """Return the paths of the files of a graph, whose split has the name ``split``."""
+    """Return the paths of the files of a graph; ``split`` is the name of its split."""
     return (*(ARCHIVES if binary else TABLES), *(f"split/{split}/{part}.csv.gz" for part in SETS))
 
 
@@ -80,7 +80,7 @@ def _check_sizes(
     stated: tuple[int, int],
     sizes: GraphSizes,
 ) -> None:
-    """Refuse arrays that have not the published sizes, or not those that the files state."""
+    """Refuse arrays that differ from the published sizes, or from the sizes that the files state."""
     found = (x.shape[0], edges.shape[1], x.shape[1], int(y.max()) + 1)
     if found != sizes or stated != sizes[:2]:
         raise corrupt_file(folder, f"nodes, edges, features, classes are {found} where {sizes} were published")

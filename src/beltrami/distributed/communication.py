@@ -38,7 +38,7 @@ def linear_map(x: Tensor, forward: Map, adjoint: Map) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class PartedIndex:
-    """Items by units: ``order`` lists the items unit by unit, ascending in each; ``sizes`` counts those of each."""
+    """Items by units: ``order`` lists the items unit by unit, ascending in each; ``sizes`` are their lengths."""
 
     workers: Workers
     order: Tensor  # (k,)
@@ -99,7 +99,7 @@ class PartedIndex:
 
 
 def _exchange(workers: Workers, sent: Sequence[Tensor], shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
-    """Send a tensor to each process, and return those received, of these shapes."""
+    """Send a tensor to each process, and return the received tensors, of these shapes."""
     counts = [torch.Size(shape).numel() for shape in shapes]
     flat = torch.cat([x.reshape(-1) for x in sent])
     found = workers.exchange(flat, [x.numel() for x in sent], counts).split(counts)

@@ -23,7 +23,7 @@ DiffusionFlow = LinearFlow | BeltramiFlow
 
 
 def edge_weights(flows: Sequence[DiffusionFlow], graph: PartedGraph, local: Sequence[Tensor]) -> list[Tensor]:
-    """Return the weights a on the edges of each own part, right on those that enter own nodes.
+    """Return the weights a on the edges of each own part; they are valid on edges that enter own nodes.
 
     ``flows`` is the flow with the weights of each part, ``local`` the state of its own nodes and ghosts. Sums over the
     edges that leave a node are computed where the node is owned, and sent to the parts that read it.

@@ -106,7 +106,7 @@ class PartedModel(Classifier):
         return solution.ys[:, nodes.place[chosen[index.own]] - nodes.own.start], solution.stats
 
     def _assign_weights(self) -> list[Tensor]:
-        """Give each own part its copy of the weights and buffers, and return the copies of those of the flow."""
+        """Give each own part its copy of the weights and buffers; return the copied weights of the flow."""
         weights = dict(self._whole[0].named_parameters())
         flat = torch.cat([weight.flatten() for weight in weights.values()])
         tensors = []
@@ -156,7 +156,7 @@ class _PartNetwork:
             setattr(module, attribute, weight.detach())
             self.slots.append((module, attribute))
         self.buffers = dict(self.network.named_buffers())
-        self.network.norm = None  # its statistics are those of all parts
+        self.network.norm = None  # PartedModel applies it, with statistics of all parts
         x, entries = _rows_of(inputs.x, nodes)
         pos, pos_entries = (None, nodes) if inputs.pos is None else _rows_of(inputs.pos, nodes)
         self.inputs = Inputs(x, inputs.edges, pos)

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 from beltrami.arguments import Count, checked
+from beltrami.data.array_file import open_array
 from beltrami.errors import DataError
 from beltrami.graph import Edges
 
@@ -39,7 +40,7 @@ def greedy_partition(edges: Edges, parts: Count) -> Tensor:
 
     .. math:: \mathrm{argmax}_p \; |N(i) \cap P_p| \left(1 - |P_p| / C_p\right),
 
-    of those the one with most room left, and the first among equals. The capacities :math:`C_p` differ by at most one
+    if several are equal, to the one with most room, then to the first. The capacities :math:`C_p` differ by at most one
     and add up to n: parts have exactly these sizes.
     """
     graph = _adjacency(edges)
@@ -59,22 +60,21 @@ def greedy_partition(edges: Edges, parts: Count) -> Tensor:
 
 @checked
 def read_partition(path: Path, *, num_nodes: int) -> Tensor:
-    """Return the partition in a file of numpy, the part of each node from 0, (n,) integers; one that does not cover the
+    """Return the partition in an array file, the part of each node from 0, (n,) integers; one that does not cover the
     nodes is refused."""
-    try:
-        found = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise DataError(f"there is no file of parts at {path}: check `--parts`.") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"the file of parts {path} cannot be read ({error}): save an array by `numpy.save`.") from None
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu" or found.ndim != 1:
-        raise DataError(f"the file of parts {path} must hold one array (n,) of integers, the part of each node.")
-    check_partition(torch.from_numpy(found.astype(np.int64)), num_nodes=num_nodes)
-    return torch.from_numpy(found.astype(np.int64))
+    found = open_array(path)
+    if found.dtype.kind not in "iu" or found.ndim != 1:
+        raise DataError(
+            f"the file of parts {path} must hold one array (n,) of integers, the part of each node; it holds "
+            f"{found.dtype} of shape {found.shape}."
+        )
+    part = torch.from_numpy(found.astype(np.int64))
+    check_partition(part, num_nodes=num_nodes)
+    return part
 
 
 def check_partition(part: Tensor, *, num_nodes: int) -> None:
-    """Refuse parts that do not cover the nodes, or of which one is empty."""
+    """Refuse parts that do not cover the nodes, or that leave a part empty."""
     if part.shape != (num_nodes,):
         raise ValueError(f"the parts cover {len(part)} nodes where the graph has {num_nodes}: give one part per node.")
     if len(part) and int(part.min()) < 0:
@@ -82,7 +82,7 @@ def check_partition(part: Tensor, *, num_nodes: int) -> None:
         raise ValueError(f"the parts do not cover node {node}, whose part is {int(part[node])}: parts start at 0.")
     counts = torch.bincount(part) if int(part.max()) < num_nodes else torch.zeros(1)
     if not bool((counts > 0).all()):
-        raise ValueError("a part has no nodes: number the parts from 0 without gaps.")
+        raise ValueError("a part has no nodes: number the parts from 0, without gaps.")
 
 
 def _metis(edges: Edges, parts: int) -> Tensor:

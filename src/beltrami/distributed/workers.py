@@ -1,4 +1,4 @@
-"""The processes of a training: how they find each other, what they send, and how they fail together."""
+"""The processes of one training: their connection, their messages, and errors that all of them raise."""
 
 import os
 import platform
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,10 @@ SIOCGIFADDR, IFREQ = 0x8915, 40  # Linux: the request for the address of an inte
 CPU = torch.device("cpu")
 TIMEOUT = 600.0  # seconds that processes wait for one another
 LONGEST = 1000  # bytes of a text that processes share
+SHARED = "every worker raises this error"  # a note of such errors
+
+
+Failure = TypeVar("Failure", bound=Exception)
 
 
 class WorkerLost(DataError):
@@ -90,11 +95,12 @@ class Workers:
         texts = self.share(text)
         other = next((rank for rank, found in enumerate(texts) if found != texts[0]), None)
         if other is not None:
-            raise ValueError(f"worker 0 has {what} {texts[0]} and worker {other} has {texts[other]}: make them equal.")
+            found = f"worker 0 has {what} {texts[0]} and worker {other} has {texts[other]}"
+            raise shared(ValueError(f"{found}: make them equal."))
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Run a block in every process; where it fails in one, all raise the error. Inside nothing is sent."""
+        """Run a block in every process; if it fails in one, all raise an error. The block must not send anything."""
         failed: Exception | None = None
         try:
             yield
@@ -102,20 +108,31 @@ class Workers:
             failed = error
         texts = self.share("" if failed is None else f"{type(failed).__name__}:{failed}")
         if failed is not None:
-            raise failed
+            raise shared(failed)
         for rank, text in enumerate(texts):
             if text:
-                raise DataError(f"worker {rank} failed: {text.partition(':')[2]}")
+                raise shared(DataError(f"worker {rank} failed: {text.partition(':')[2]}"))
 
     def fail_together(self, failed: SolverError | None) -> None:
         """Raise the error of a solve that this process or, if it has none, another one met."""
         worst = int(self.gather(torch.tensor([_severity(failed)], device=self.device), [1] * self.size).max())
         if worst and _severity(failed) == worst:
             assert failed is not None
-            raise failed
+            raise shared(failed)
         if worst:
             kind = NotFinite if worst == 1 else SolverError
-            raise kind("the state became NaN or infinite, or the solve failed, in a part of another worker.")
+            raise shared(kind("the state became NaN or infinite, or the solve failed, in a part of another worker."))
+
+
+def shared(error: Failure) -> Failure:
+    """Note that every process raises an error of its own about the same failure."""
+    error.add_note(SHARED)
+    return error
+
+
+def is_shared(error: Exception) -> bool:
+    """Return whether every process raises an error about the same failure, so that one of them can report it."""
+    return SHARED in getattr(error, "__notes__", ())
 
 
 @checked

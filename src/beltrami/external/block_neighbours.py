@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from beltrami.graph.ops.numba import jit
 
-BLOCK = 512  # points whose distances are computed at once: their coordinates stay in the cache
+BLOCK = 512  # other points in a block; their coordinates stay in the cache
 Array = NDArray[Any]
 
 
@@ -20,7 +20,7 @@ def nearest_in_block(points: Array, others: Array, own: Array, *, k: int) -> tup
     Args:
         points: (r, d), float32.
         others: (b, d), float32.
-        own: (r,) the place of each point among the others, which is left out; -1 if it is none of them.
+        own: (r,) the place of each point itself among ``others``, which is left out; -1 if it is not there.
 
     Shapes:
         (r, k) and (r, k), infinite and -1 where there are fewer others; of equal distances the first are taken.

@@ -1,8 +1,6 @@
 """Compressed rows of edges that are given in any order, built in bounded memory."""
 
-import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +9,8 @@ from typing import IO
 import numpy as np
 
 from beltrami.data.array_file import Array, new_array, new_array_file
-from beltrami.data.file import TEMPORARY
-from beltrami.data.graph_folder import empty_folder, finish_graph_folder
-from beltrami.external.record_sort import RecordSorter
+from beltrami.data.graph_folder import MOST_NODES, finish_graph_folder, new_folder
+from beltrami.external.record_sort import RecordSorter, run_starts
 
 CHUNK = 1 << 20  # bytes that are copied, and entries that are summed, at once
 
@@ -33,8 +30,8 @@ class EdgeSorter:
     """
 
     def __init__(self, scratch: Path, folder: Path, *, num_nodes: int, weighted: bool = False, memory: int) -> None:
-        if not 0 < num_nodes < 2**31:
-            raise ValueError(f"a graph folder needs from 1 to 2**31 - 1 nodes; got {num_nodes}.")
+        if not 0 < num_nodes <= MOST_NODES:
+            raise ValueError(f"a graph folder needs from 1 to {MOST_NODES} nodes; got {num_nodes}.")
         self.scratch, self.folder, self.num_nodes, self.weighted = scratch, folder, num_nodes, weighted
         payload = [("weight", np.float32)] if weighted else []
         self._sorter = RecordSorter(
@@ -80,17 +77,12 @@ class EdgeSorter:
 def new_graph_folder(path: Path, *, num_nodes: int, weighted: bool = False, memory: int) -> Iterator[EdgeSorter]:
     """Yield a sorter for the edges of a new folder; write the edges and ``graph.json`` if the block succeeds.
 
-    Other arrays may be written to ``sorter.folder`` in the block. The folder is made beside ``path`` and moved there at
-    the end, so that ``path`` is whole or empty.
+    Other arrays may be written to ``sorter.folder`` in the block.
     """
-    empty_folder(path)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=TEMPORARY) as name:
-        folder = Path(name) / "graph"
-        folder.mkdir()
-        sorter = EdgeSorter(Path(name), folder, num_nodes=num_nodes, weighted=weighted, memory=memory)
+    with new_folder(path) as folder:
+        sorter = EdgeSorter(folder.parent, folder, num_nodes=num_nodes, weighted=weighted, memory=memory)
         yield sorter
         finish_graph_folder(folder, num_nodes=num_nodes, num_edges=sorter.write())
-        os.replace(folder, path)
 
 
 @contextmanager
@@ -105,8 +97,7 @@ def _columns(scratch: Path, names: Iterable[str]) -> Iterator[Mapping[str, IO[by
 
 def _merged(records: Array) -> Array:
     """Return sorted records with one of each key, of the largest weight."""
-    key = records["key"]
-    first = np.flatnonzero(np.diff(key, prepend=~key[:1]))
+    first = run_starts(records["key"])
     if len(first) == len(records):
         return records
     merged = records[first]
@@ -117,7 +108,7 @@ def _merged(records: Array) -> Array:
 
 def _count(ptr: Array, i: Array) -> None:
     """Add the numbers of edges of ascending receivers to ``ptr[1:]``."""
-    first = np.flatnonzero(np.diff(i, prepend=~i[:1]))
+    first = run_starts(i)
     ptr[i[first].astype(np.int64) + 1] += np.diff(first, append=len(i))
 
 

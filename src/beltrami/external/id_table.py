@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beltrami.data.array_file import Array, new_array
+from beltrami.data.array_file import Array, zeros_file
 from beltrami.data.table import Words
 from beltrami.errors import DataError
 from beltrami.external.record_sort import RecordSorter
@@ -16,7 +16,7 @@ SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 class IdRange:
-    """What a first pass over ids finds: their number, whether all are integers, the smallest and the largest."""
+    """Facts about ids from a first pass: their number, whether all are integers, the smallest and the largest."""
 
     def __init__(self) -> None:
         self.count, self.integers, self.consecutive = 0, True, True
@@ -42,7 +42,7 @@ class IdTable:
     table in ascending order. Call :meth:`add` with all ids, then :meth:`finish`. ``first`` is the id of node 0.
 
     Args:
-        found: what a pass over the same ids found.
+        found: the facts from a first pass over the same ids.
         scratch: a folder for the files.
         memory: the budget in bytes.
     """
@@ -66,19 +66,17 @@ class IdTable:
             self._sorter.add(**self._keys(names), node=nodes)
         self._added += len(names)
 
-    def finish(self, *, what: str) -> None:
-        """Write the table; an id that comes twice is refused, ``what`` names the table of nodes."""
+    def finish(self, *, source: str) -> None:
+        """Write the table and refuse an id that occurs twice; ``source`` is the name of the table of nodes."""
         if self._sorter is None:
             return
         names = self._sorter.dtype.names or ()
         for name in names:
-            dtype = self._sorter.dtype[name]
-            with new_array(self.scratch / f"id-{name}.npy", shape=(self.found.count,), dtype=dtype):
-                pass
-            self._files[name] = np.load(self.scratch / f"id-{name}.npy", mmap_mode="r+", allow_pickle=False)
+            place, dtype = self.scratch / f"id-{name}.npy", self._sorter.dtype[name]
+            self._files[name] = zeros_file(place, shape=(self.found.count,), dtype=dtype)
         row, before = 0, np.empty(0, self._sorter.dtype)
         for records in self._sorter.blocks():
-            _check_distinct(np.concatenate((before, records)), what)
+            _check_distinct(np.concatenate((before, records)), source)
             for name in names:
                 self._files[name][row : row + len(records)] = records[name]
             row, before = row + len(records), records[-1:]
@@ -141,13 +139,13 @@ def integer_ids(names: Sequence[str]) -> NDArray[np.int64] | None:
     return values if list(map(str, values.tolist())) == list(names) else None
 
 
-def _check_distinct(records: Array, what: str) -> None:
-    """Refuse sorted records of which two have the same key."""
+def _check_distinct(records: Array, source: str) -> None:
+    """Refuse sorted records if two have the same key."""
     names = [name for name in records.dtype.names or () if name != "node"]
     repeated = np.flatnonzero(np.logical_and.reduce([np.diff(records[name]) == 0 for name in names]))
     if len(repeated):
         first, second = sorted(int(records["node"][k]) for k in (repeated[0], repeated[0] + 1))
         raise DataError(
-            f"{what}: rows {first + 1} and {second + 1} with an id have the same id: remove one of the two, or name "
-            "another column as `id`."
+            f"{source}: the nodes {first + 1} and {second + 1}, counted from 1, have the same id: remove one of them, "
+            "or name another column with `--id`."
         )

@@ -71,7 +71,7 @@ def write_nearest_rows(
 class RowLists:
     """Rows divided into lists: ``vectors`` (n, d) in the order of their lists, which begin at ``ptr``.
 
-    ``rows`` (n,) are the numbers of the rows in this order, ``centres`` (lists, d) those of the lists.
+    ``rows`` (n,) are the numbers of the rows in this order, ``centres`` (lists, d) the centres of the lists.
     """
 
     vectors: Array
@@ -103,7 +103,7 @@ class RowLists:
         return RowLists(open_array(scratch / "vectors.npy"), rows, ptr, means.centroids)
 
     def near(self, order: Array, *, least: int, probe: int) -> Array:
-        """Return the first ``probe`` lists of an order, or so many more that they hold ``least`` rows."""
+        """Return the first ``probe`` lists of an order, or more if these hold fewer than ``least`` rows."""
         sizes = (self.ptr[order + 1] - self.ptr[order]).cumsum()
         return order[: max(probe, int(np.searchsorted(sizes, least)) + 1)]
 
@@ -181,11 +181,11 @@ def _write_exact(vectors: Array, out: Path, *, k: int) -> Array:
 
 
 def _floats(vectors: Array, rows: Array) -> Array:
-    """Return ascending rows in single precision and in memory; a value that is not finite is refused."""
+    """Return ascending rows in single precision and in memory; a value that is NaN or infinite is refused."""
     first, last = int(rows[0]), int(rows[-1])
     part = vectors[first : last + 1] if last - first + 1 == len(rows) else vectors[rows]
     points = np.ascontiguousarray(part, dtype=np.float32)
     if not np.isfinite(points).all():
         row = int(rows[np.flatnonzero(~np.isfinite(points).all(1))[0]])
-        raise DataError(f"row {row} of the vectors is not finite: nearest rows need numbers.")
+        raise DataError(f"row {row} of the vectors has a value that is NaN or infinite: clean or impute it first.")
     return points

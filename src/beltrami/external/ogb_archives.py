@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from beltrami.data.array_file import Array
+from beltrami.data.graph_folder import MOST_NODES
 from beltrami.data.graph_table import DropLog, no_loops
 from beltrami.data.npz_reader import ArchivedArray, open_npz_arrays
 from beltrami.errors import DataError
@@ -15,13 +16,12 @@ from beltrami.external.ogb_files import RawGraph, RawRows
 
 ARRAYS, LABEL = ("edge_index", "node_feat", "num_nodes_list", "num_edges_list"), "node_label"
 DATA, LABELS = "data.npz", "node-label.npz"
-MOST_NODES = 2**31 - 1  # of a graph folder
 CHUNK_BYTES = 1 << 23  # of a chunk, at most
 COPIES = 16  # arrays of the size of a chunk that exist while edges are checked, doubled and sorted
 
 
 class RawArchives(RawGraph):
-    """The archives data.npz and node-label.npz of a folder, whose headers are checked first.
+    """The archives data.npz and node-label.npz of a folder; their headers are checked first.
 
     Args:
         raw: the folder.

@@ -12,7 +12,7 @@ from beltrami.errors import DataError
 from beltrami.external.edge_sort import new_graph_folder
 from beltrami.external.ogb_archives import DATA, RawArchives
 from beltrami.external.ogb_files import EDGES, RawGraph, RawRows, RawTables, number_chunks
-from beltrami.external.table_convert import Converted
+from beltrami.external.table_convert import Converted, row_counter
 from beltrami.position import Progress
 
 SETS = {"train": TRAIN, "valid": VAL, "test": TEST}
@@ -37,9 +37,9 @@ def convert_ogb(path: Path, out: Path, *, memory: int, progress: Progress | None
         _write_roles(raw.parent / "split", sorter.folder / "role.npy", n)
         if (labels := source.labels()) is not None:
             _write_labels(labels, sorter.folder / "y.npy", n)
-        source.add_edges(sorter, log, report=_counter("rows of edges", source.listed_edges, progress))
+        source.add_edges(sorter, log, report=row_counter("rows of edges", source.listed_edges, progress))
         if (features := source.features()) is not None:
-            report = _counter("rows of features", n, progress)
+            report = row_counter("rows of features", n, progress)
             _write_features(features, sorter.folder / "x.npy", n, report=report)
     return Converted(GraphFolder.open(out), log)
 
@@ -48,24 +48,12 @@ def _raw(path: Path) -> Path:
     return path / "raw" if (path / "raw").is_dir() else path
 
 
-def _counter(what: str, total: int | None, progress: Progress | None) -> Callable[[int], None]:
-    """Return a function that takes numbers of rows and passes their sum to ``progress``."""
-    done = 0
-
-    def report(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if progress is not None:
-            progress(what, done, total)
-
-    return report
-
-
 def _write_features(rows: RawRows, out: Path, n: int, *, report: Callable[[int], None]) -> None:
     with new_array_file(out, shape=(n, rows.width), dtype=rows.dtype) as file:
         for start, part in _numbered(rows, n):
-            if not np.isfinite(part).all():
-                raise DataError(f"{rows.path} has a missing or infinite feature after row {start}: fill it in.")
+            wrong = np.flatnonzero(~np.isfinite(part).all(1))
+            if len(wrong):
+                raise DataError(f"{rows.path}: row {start + wrong[0]} has a missing or infinite feature: fill it in.")
             file.write(np.ascontiguousarray(part, rows.dtype).data)
             report(len(part))
 
@@ -77,7 +65,7 @@ def _write_labels(rows: RawRows, out: Path, n: int) -> None:
             wrong = np.flatnonzero((classes < -1) | (classes >= MOST_CLASSES) | (classes != np.floor(classes)))
             if len(wrong):
                 found = f"row {start + wrong[0]} has label {classes[wrong[0]]:.15g}"
-                raise DataError(f"{rows.path}: {found}; classes are whole numbers from 0, and NaN for none.")
+                raise DataError(f"{rows.path}: {found}; it must be a whole number from 0, or NaN for no class.")
             file.write(classes.astype(np.int64).data)
 
 
@@ -113,5 +101,5 @@ def _write_roles(folder: Path, out: Path, n: int) -> None:
                 chosen = nodes.astype(np.int64)
                 taken = chosen[(role[chosen] != UNUSED) & (role[chosen] != number)]
                 if len(taken):
-                    raise DataError(f"{path} names node {taken[0]}, which is in another set too: keep one of them.")
+                    raise DataError(f"{path} names node {taken[0]}, which is in another set too: keep it in one set.")
                 role[chosen] = number

@@ -1,4 +1,4 @@
-"""The raw files of a graph of the Open Graph Benchmark, read in chunks; here those that are compressed tables."""
+"""The raw files of a graph of the Open Graph Benchmark that has compressed tables, read in chunks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from beltrami.data.array_file import Array
+from beltrami.data.graph_folder import MOST_NODES
 from beltrami.data.graph_table import DropLog
 from beltrami.data.roles import Roles
 from beltrami.data.table import Numbers
@@ -46,7 +47,7 @@ class RawGraph(ABC):
 
     @abstractmethod
     def labels(self) -> RawRows | None:
-        """Return the classes, in one column, NaN for none; or None if there are no classes."""
+        """Return one column of classes, NaN for a node without a class; None if the graph has no classes."""
 
 
 class RawTables(RawGraph):
@@ -59,8 +60,7 @@ class RawTables(RawGraph):
 
     def __init__(self, raw: Path, *, memory: int) -> None:
         self.raw, self.memory = raw, memory
-        (values,) = number_chunks(raw / COUNT)
-        self.num_nodes, self.listed_edges = int(values[0, 0]), None
+        self.num_nodes, self.listed_edges = _count(raw / COUNT), None
 
     def add_edges(self, sorter: EdgeSorter, log: DropLog, *, report: Callable[[int], None]) -> None:
         found = IdRange()
@@ -81,9 +81,20 @@ class RawTables(RawGraph):
         return RawRows(path, len(first_row(path)), np.dtype(np.float32), number_chunks(path))
 
 
+def _count(path: Path) -> int:
+    """Return the number of nodes in a table of this number alone."""
+    values = np.concatenate([part.reshape(-1) for part in number_chunks(path)])
+    if len(values) != 1 or not 0 < values[0] <= MOST_NODES or values[0] != np.floor(values[0]):
+        found = ", ".join(f"{value:.15g}" for value in values[:3])
+        raise DataError(f"{path} must hold the number of nodes of one graph, from 1 to {MOST_NODES}; it holds {found}.")
+    return int(values[0])
+
+
 def number_chunks(path: Path) -> Iterator[Array]:
     """Yield the numbers of a table without names, (rows, columns) in chunks."""
     names = [str(k) for k in range(len(first_row(path)))]
+    if not names:
+        raise DataError(f"{path} is empty or starts with an empty line: it must hold numbers.")
     for table in table_chunks(path, names=names):
         columns = [column.values for column in table.columns.values() if isinstance(column, Numbers)]
         if len(columns) < len(names):

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from beltrami.data.array_file import Array, new_array, open_array
+from beltrami.data.array_file import Array, new_array, open_array, zeros_file
+from beltrami.data.file import make_folder
 from beltrami.data.graph_folder import GraphFolder
 from beltrami.errors import DataError
 from beltrami.graph.pagerank.kernel import check_restart
 from beltrami.position import Progress
+from beltrami.scale.edge_blocks import BlockRange, row_ranges
 
 ROWS = 4096  # of a chunk
 CHECKED = 1 << 22  # edges that are checked at once
@@ -108,23 +110,21 @@ def walk_arrays(
     root = np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0).astype(np.float32)
     threshold = (tolerance * np.sqrt(degree)).astype(np.float32)
     added = folder.num_nodes if loops else 0
-    scratch.mkdir(parents=True, exist_ok=True)
+    make_folder(scratch)
     with tempfile.TemporaryDirectory(dir=scratch, prefix=".walk.") as name:
         files = {"index": np.int32, "step": np.float32} if loops else {"step": np.float32}
-        for each, dtype in files.items():
-            with new_array(Path(name) / f"{each}.npy", shape=(folder.num_edges + added,), dtype=dtype):
-                pass
-        arrays = {each: np.load(Path(name) / f"{each}.npy", mmap_mode="r+", allow_pickle=False) for each in files}
-        for start, stop in folder.row_blocks(most_edges=max(1, memory // EDGE_BYTES)):
-            begin, end = int(folder.ptr[start]), int(folder.ptr[stop])
-            i, j, weight = edge_block(folder, start, stop)
+        shape = (folder.num_edges + added,)
+        arrays = {each: zeros_file(Path(name) / f"{each}.npy", shape=shape, dtype=t) for each, t in files.items()}
+        for rows in edge_ranges(folder, most_edges=max(1, memory // EDGE_BYTES)):
+            begin, end = rows.first, rows.last
+            i, j, weight = edge_block(folder, rows)
             if loops:
-                nodes = np.arange(start, stop)
+                nodes = np.arange(rows.start, rows.stop)
                 i, j = np.concatenate((i, nodes)), np.concatenate((j, nodes.astype(j.dtype)))
-                weight = np.concatenate((weight, np.full(stop - start, loops, np.float32)))
+                weight = np.concatenate((weight, np.full(len(nodes), loops, np.float32)))
                 order = np.argsort(i * folder.num_nodes + j)
                 i, j, weight = i[order], j[order], weight[order]
-                begin, end = begin + start, end + stop
+                begin, end = begin + rows.start, end + rows.stop
                 arrays["index"][begin:end] = j
             arrays["step"][begin:end] = np.float32(1 - restart) * (weight * root[i] * root[j])
         ptr = folder.ptr + np.arange(folder.num_nodes + 1) if loops else folder.ptr
@@ -137,35 +137,42 @@ def weighted_degrees(folder: GraphFolder, *, memory: int) -> Array:
     if folder.weight is None:
         return np.diff(folder.ptr).astype(np.float64)
     degree = np.zeros(folder.num_nodes)
-    for start, stop in folder.row_blocks(most_edges=max(1, memory // EDGE_BYTES)):
-        i, _, weight = edge_block(folder, start, stop)
-        degree[start:stop] = np.bincount(i - start, weights=weight, minlength=stop - start)
+    for rows in edge_ranges(folder, most_edges=max(1, memory // EDGE_BYTES)):
+        i, _, weight = edge_block(folder, rows)
+        degree[rows.start : rows.stop] = np.bincount(i - rows.start, weights=weight, minlength=rows.stop - rows.start)
     return degree
 
 
-def edge_block(folder: GraphFolder, start: int, stop: int) -> tuple[Array, Array, Array]:
-    """Return receivers, senders and weights, one where there are none, of the edges of the nodes start to stop - 1."""
-    begin, end = int(folder.ptr[start]), int(folder.ptr[stop])
-    i = np.repeat(np.arange(start, stop), np.diff(folder.ptr[start : stop + 1]))
-    weight = np.ones(end - begin, np.float32) if folder.weight is None else np.asarray(folder.weight[begin:end])
-    return i, np.asarray(folder.index[begin:end]), weight
+def edge_ranges(folder: GraphFolder, *, most_edges: int) -> list[BlockRange]:
+    """Return ranges of receiving nodes with at most ``most_edges`` edges; a single node may have more."""
+    return row_ranges(folder.ptr, most_edges=most_edges, most_rows=folder.num_nodes)
+
+
+def edge_block(folder: GraphFolder, rows: BlockRange) -> tuple[Array, Array, Array]:
+    """Return receivers, senders and weights, one where there are none, of the edges of a range of rows."""
+    i = np.repeat(np.arange(rows.start, rows.stop), np.diff(folder.ptr[rows.start : rows.stop + 1]))
+    weights = folder.weight
+    weight = np.ones(rows.num_edges, np.float32) if weights is None else np.asarray(weights[rows.first : rows.last])
+    return i, np.asarray(folder.index[rows.first : rows.last]), weight
 
 
 def check_symmetric(folder: GraphFolder, *, needed_by: str) -> None:
-    """Refuse a graph with an edge whose reverse is missing or has another weight, by one pass over the edges.
+    """Refuse invalid edges, and a graph with an edge whose reverse is missing or has another weight.
 
     The sum of a random function of (i, j, weight) over all edges is compared with that of (j, i, weight): for a graph
     that is not symmetric they are equal with a probability of 2^-64.
     """
+    folder.verify_edges()
     n, total = np.uint64(folder.num_nodes), 0
-    for start, stop in folder.row_blocks(most_edges=CHECKED):
-        i, j, weight = edge_block(folder, start, stop)
+    for rows in edge_ranges(folder, most_edges=CHECKED):
+        i, j, weight = edge_block(folder, rows)
         bits = weight.astype(np.float32).view(np.uint32).astype(np.uint64)
         i, j = i.astype(np.uint64), j.astype(np.uint64)
         total += int((_mixed(i * n + j, bits) - _mixed(j * n + i, bits)).sum(dtype=np.uint64))
     if total % 2**64:
-        what = "both directions of every edge with equal weight"
-        raise DataError(f"{needed_by} needs an undirected graph, {what}, and {folder.path} is directed.")
+        what = "needs both directions of every edge, with equal weights"
+        remedy = "write the graph again with `beltrami convert`, which adds them"
+        raise DataError(f"{folder.path} is directed, and {needed_by} {what}: {remedy}.")
 
 
 def _mixed(key: Array, bits: Array) -> Array:

@@ -130,3 +130,8 @@ class RecordSorter:
 
     def _path(self, bucket: int) -> Path:
         return self.scratch / f"{bucket}.records"
+
+
+def run_starts(values: Array) -> Array:
+    """Return the places of the first of each run of equal values, in sorted unsigned integers (r,)."""
+    return np.flatnonzero(np.diff(values, prepend=~values[:1]))

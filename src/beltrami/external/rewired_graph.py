@@ -2,14 +2,12 @@
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from beltrami.data.array_file import Array, find_array
-from beltrami.data.file import TEMPORARY
-from beltrami.data.graph_folder import GraphFolder
+from beltrami.data.graph_folder import GraphFolder, scratch_folder
 from beltrami.external.edge_sort import new_graph_folder
 from beltrami.external.nearest_rows import PROBE, write_nearest_rows
 from beltrami.external.pagerank_rows import write_pagerank_rows
@@ -35,9 +33,9 @@ def write_diffusion_graph(
     Both directions of every edge are written, with the larger of their two weights, as ``Chain(TopK(k), Symmetric())``
     does in memory; see :func:`~beltrami.external.pagerank_rows.write_pagerank_rows` for the entries.
     """
-    with _scratch(out) as name:
+    with scratch_folder(out) as scratch:
         settings = {"restart": restart, "tolerance": tolerance, "loops": 1.0}
-        rows = write_pagerank_rows(folder, Path(name), top=k, **settings, memory=memory, progress=progress)
+        rows = write_pagerank_rows(folder, scratch, top=k, **settings, memory=memory, progress=progress)
         value = rows.value if weighted else None
         return write_rewired(folder, out, rows.index, value, symmetric=True, memory=memory)
 
@@ -54,16 +52,18 @@ def write_nearest_graph(
     progress: Progress | None = None,
 ) -> GraphFolder:
     """Write the graph of the k nearest nodes of each node by vectors (n, d): edges j -> i, without weights."""
-    with _scratch(out) as name:
-        index = write_nearest_rows(vectors, Path(name), k=k, memory=memory, probe=probe, progress=progress)
+    with scratch_folder(out) as scratch:
+        index = write_nearest_rows(vectors, scratch, k=k, memory=memory, probe=probe, progress=progress)
         return write_rewired(folder, out, index, None, symmetric=symmetric, memory=memory)
 
 
 def write_rewired(
     folder: GraphFolder, out: Path, index: Array, value: Array | None, *, symmetric: bool, memory: int
 ) -> GraphFolder:
-    """Write a graph folder with edges j -> i from each node j of row i of ``index`` (n, k), -1 for none, and the arrays
-    of the nodes of ``folder``, whose files are shared where the file system can."""
+    """Write a graph folder with edges j -> i from each node j in row i of ``index`` (n, k), where -1 is no node.
+
+    The arrays of the nodes of ``folder`` are linked to the new folder, or copied if the file system has no links.
+    """
     rows = max(1, CHUNK // index.shape[1])
     with new_graph_folder(out, num_nodes=len(index), weighted=value is not None, memory=memory) as sorter:
         for start in range(0, len(index), rows):
@@ -77,11 +77,6 @@ def write_rewired(
             if file is not None:
                 _share(file, sorter.folder / file.name)
     return GraphFolder.open(out)
-
-
-def _scratch(out: Path) -> "tempfile.TemporaryDirectory[str]":
-    out.parent.mkdir(parents=True, exist_ok=True)
-    return tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.", suffix=TEMPORARY)
 
 
 def _share(file: Path, new: Path) -> None:

@@ -14,7 +14,7 @@ from beltrami.data.table_reader import PARQUET, extension, read_header, table_ch
 from beltrami.errors import DataError
 from beltrami.external.edge_sort import EdgeSorter
 from beltrami.external.id_table import IdRange, IdTable, integer_ids
-from beltrami.external.record_sort import RecordSorter
+from beltrami.external.record_sort import RecordSorter, run_starts
 from beltrami.external.streamed_nodes import write_ids
 
 IDS = 1 << 16  # ids that are read at once
@@ -76,8 +76,9 @@ class EdgeEnds:
         for rows in self.edges.chunks():
             seen.add(rows.ids)
             if not seen.integers:
+                word = next(name for name in rows.ids if integer_ids([name]) is None)
                 raise DataError(
-                    f"{self.edges.path.name} names ids that are no integers, such as {rows.ids[0]!r}: give a table of "
+                    f"{self.edges.path.name} names ids that are no 64-bit integers, such as {word!r}: give a table of "
                     "nodes with `--nodes`."
                 )
         if not seen.count:
@@ -110,4 +111,4 @@ class EdgeEnds:
 
 
 def _distinct(records: Array) -> Array:
-    return records[np.flatnonzero(np.diff(records["key"], prepend=~records["key"][:1]))]
+    return records[run_starts(records["key"])]

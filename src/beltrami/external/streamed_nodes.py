@@ -14,7 +14,7 @@ from beltrami.data.graph_table import DropLog
 from beltrami.data.labelled_split import SETS
 from beltrami.data.node_reader import IDS, plan_columns
 from beltrami.data.roles import Roles
-from beltrami.data.table import UNNAMED, Column, DataTable, Numbers, WordCodes, Words, as_words, sort_names
+from beltrami.data.table import UNNAMED, Column, DataTable, Numbers, WordCodes, Words, as_words, floats, sort_names
 from beltrami.data.table_reader import read_header, table_chunks
 from beltrami.errors import DataError
 from beltrami.external.id_table import IdRange
@@ -46,7 +46,7 @@ class NodeTable:
         self.ids, self.classes = IdRange(), list[str]()
 
     def check(self) -> None:
-        """Read the table once: count the nodes, collect the classes, and refuse what cannot be converted."""
+        """Read the table once: count the nodes, collect the classes, and refuse invalid values."""
         classes = WordCodes()
         for table in self._chunks(self.log):
             self.ids.add(_texts(table.columns[self.plan.id or ""]))
@@ -127,7 +127,7 @@ def _numbers(table: DataTable, name: str) -> Array:
     """Return a column of features; words and values that are missing or infinite are refused."""
     column = table.columns[name]
     if not isinstance(column, Numbers):
-        text = column.names[0] if column.names else ""
+        text = next((word for word in column.names if floats([word]) is None), "")
         remedy = "make numbers of it, or choose the columns with `--features`"
         raise DataError(f"{table.source}: the column {name!r} holds words such as {text!r}: {remedy}.")
     wrong = np.flatnonzero(~np.isfinite(column.values.astype(np.float32)))

@@ -1,12 +1,12 @@
 """Tables of nodes and edges converted to graph folders in bounded memory, by the rules of ``read_graph``."""
 
 import json
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from beltrami.data.file import TEMPORARY, write_atomically
-from beltrami.data.graph_folder import GraphFolder, empty_folder
+from beltrami.data.file import write_atomically
+from beltrami.data.graph_folder import GraphFolder, is_graph_folder, scratch_folder
 from beltrami.data.graph_table import DropLog
 from beltrami.data.roles import Roles
 from beltrami.data.table_reader import PARQUET, TEXT, extension
@@ -40,41 +40,48 @@ def convert_tables(
     """
     if nodes is None and (roles.label or roles.id or roles.features or roles.split):
         raise ValueError("without a table of nodes leave out `--label`, `--id`, `--features` and `--split-column`.")
-    log, read = DropLog(), {"rows of nodes": 0, "rows of edges": 0}
-
-    def report(what: str, rows: int) -> None:
-        read[what] += rows
-        if progress is not None:
-            progress(what, read[what], None)
-
-    table = EdgeTable(edges, roles)
-    empty_folder(out)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.", suffix=TEMPORARY) as name:
-        scratch = Path(name)
+    log, table, report = DropLog(), EdgeTable(edges, roles), row_counter("rows of nodes", None, progress)
+    with scratch_folder(out) as scratch:
         source = EdgeEnds(table, scratch, memory=memory) if nodes is None else NodeTable(nodes, roles, log)
         source.check()
         ids = IdTable(source.ids, scratch, memory=memory)
         (scratch / "arrays").mkdir()
         for names in source.write(scratch / "arrays"):
             ids.add(names)
-            report("rows of nodes", len(names))
+            report(len(names))
         place = edges.name if nodes is None else nodes.name
-        ids.finish(what=place)
+        ids.finish(source=place)
         if isinstance(source, NodeTable):
             table.settle(lambda first: bool((ids.lookup(first) >= 0).all()))
             content = {"features": source.features, "classes": source.classes}
             write_atomically(scratch / "arrays" / NAMES, json.dumps(content).encode())
         with new_graph_folder(out, num_nodes=source.ids.count, weighted=table.weighted, memory=memory) as sorter:
-            table.add_to(sorter, ids, log, nodes=place, report=lambda rows: report("rows of edges", rows))
+            table.add_to(sorter, ids, log, nodes=place, report=row_counter("rows of edges", None, progress))
             for file in (scratch / "arrays").iterdir():
                 file.rename(sorter.folder / file.name)
     return Converted(GraphFolder.open(out), log)
 
 
+def row_counter(what: str, total: int | None, progress: Progress | None) -> Callable[[int], None]:
+    """Return a function that takes numbers of rows and passes their sum to ``progress``."""
+    done = 0
+
+    def report(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(what, done, total)
+
+    return report
+
+
 def find_tables(folder: Path) -> tuple[Path | None, Path]:
     """Return the tables nodes.* and edges.* of a folder; the first may be missing."""
     if not folder.is_dir():
-        raise DataError(f"there is no folder {folder}: name a folder with nodes.* and edges.*, or a dataset.")
+        fault = f"{folder} is a file" if folder.exists() else f"there is no folder {folder}"
+        raise DataError(f"{fault}: name a folder with nodes.* and edges.*, or a dataset.")
+    if is_graph_folder(folder):
+        raise DataError(f"{folder} is a graph folder already: train on it, or name a folder with tables.")
     found = dict[str, Path]()
     for path in sorted(folder.iterdir()):
         stem = path.name.lower().partition(".")[0]

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from beltrami.data.array_file import Array, new_array, open_array
+from beltrami.data.file import make_folder
 from beltrami.data.graph_folder import GraphFolder
 from beltrami.errors import DataError
 from beltrami.external.pagerank_rows import check_symmetric, weighted_degrees
@@ -38,6 +39,7 @@ def write_deepwalk(
             "give more with `--memory`."
         )
     check_symmetric(folder, needed_by="DeepWalk on a graph folder")
+    make_folder(out)
     degree = torch.from_numpy(2 * weighted_degrees(folder, memory=memory).astype(np.float32))
     starts = torch.from_numpy(np.flatnonzero(np.diff(folder.ptr)))
     with (

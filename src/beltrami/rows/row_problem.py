@@ -1,11 +1,7 @@
 """The graph of a run on rows: a graph folder, or a dataset that is written as one, with classes and roles."""
 
-import os
-import shutil
-import tempfile
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +14,7 @@ from beltrami.data.array_file import Array
 from beltrami.data.file import cache_folder, tensor_digest
 from beltrami.data.graph_folder import CHUNK, TRAIN, VAL, GraphFolder, is_graph_folder, roles_of, write_graph_folder
 from beltrami.errors import DataError
-from beltrami.node_predictions import KnownNodes
+from beltrami.node_predictions import KnownNodes, check_training_classes
 from beltrami.precompute import read_dataset
 from beltrami.scale.diffused_rows import graph_digest
 from beltrami.train.row_program import LabelledNodes
@@ -26,7 +22,7 @@ from beltrami.train.row_program import LabelledNodes
 
 @dataclass(frozen=True, eq=False)
 class RowProblem:
-    """A graph with features in files, the classes (n,) and roles (n,) of its nodes, and what is known of the split."""
+    """A graph with features in files, the classes (n,) and roles (n,) of its nodes, and facts about the split."""
 
     name: str
     graph: GraphFolder
@@ -50,13 +46,11 @@ class RowProblem:
                 node = int(known.nodes[int(known.y.argmin())])
                 raise DataError(f"node {node} of {self.name} is a {name} node without a class: give it the role 0.")
         classes = max(2, 1 + max(int(train.y.max()), int(val.y.max())))
-        missing = (torch.bincount(train.y, minlength=classes) == 0).nonzero()[:, 0].tolist()
-        if missing:
-            raise DataError(f"class {missing[0]} of {self.name} has no training nodes: give it at least one.")
+        check_training_classes(train.y, num_classes=classes, name=self.name)
         return train, val, classes
 
     def known(self, num_classes: int) -> KnownNodes:
-        """Return what predictions are compared with."""
+        """Return the classes and roles for the evaluation of predictions."""
         return KnownNodes(self.y, self.role, num_classes)
 
 
@@ -72,8 +66,8 @@ def load_row_problem(
     graph = open_recorded(spec, graph=graph)
     graph.verify()
     if graph.y is None or graph.role is None:
-        missing = "y with the class" if graph.y is None else "role with the role (1 training, 2 validation, 3 test)"
-        raise DataError(f"{graph.path} has no array {missing} of each node: write it as {missing.split()[0]}.npy.")
+        missing = "y.npy, the class" if graph.y is None else "role.npy, the role (1 training, 2 validation, 3 test)"
+        raise DataError(f"{graph.path} has no {missing} of each node: add this file.")
     if graph.pos is not None:
         warnings.warn(f"{graph.path} holds positions, pos, which the recipe precomputed does not use.", stacklevel=2)
     about = {"protocol": "folder", "seed": 0, "hash": graph_digest(graph, ("y", "role"))[:16]}
@@ -85,13 +79,9 @@ def dataset_folder(dataset: Dataset) -> GraphFolder:
     tensors = {"x": dataset.x, "edge_index": dataset.edge_index, "y": dataset.y}
     place = cache_folder() / "graphs" / f"{dataset.name}-{tensor_digest(tensors, name='graph folder')[:16]}"
     if not is_graph_folder(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}."))
         try:
-            write_graph_folder(made, dataset)
-            os.rename(made, place)
-        except OSError:
-            shutil.rmtree(made, ignore_errors=True)
-            if not is_graph_folder(place):  # another process has not written it either
+            write_graph_folder(place, dataset)
+        except (OSError, DataError):
+            if not is_graph_folder(place):  # another process has not written it meanwhile
                 raise
     return GraphFolder.open(place)

@@ -35,7 +35,7 @@ def run_rows(
     """Train a configuration and write its files to ``folder``: the settings, the weights, the predicted class of every
     node and its probability, and last the result. The classes of test nodes are read once, at the end.
 
-    ``problem`` and ``rows`` are those of the configuration, if they are loaded already.
+    ``problem`` and ``rows``: the graph and the diffused features of the configuration, if they are loaded already.
     """
     folder, problem = Path(folder), load_row_problem(config.data) if problem is None else problem
     first, second, classes = problem.labelled()

@@ -1,4 +1,4 @@
-"""Graphs larger than the device: edges in row blocks, states in blocks of columns, and what is kept where."""
+"""Graphs larger than the device: edges in row blocks, states in blocks of columns, and a plan of the memory."""
 
 from beltrami.scale.diffuse import diffuse_columns
 from beltrami.scale.streamed_blend import StreamedBlend

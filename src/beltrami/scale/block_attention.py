@@ -18,9 +18,10 @@ LogWeight = Callable[[Tensor], Tensor]  # from dot products to logarithms of wei
 class BlockAttention:
     r"""Weights :math:`a_{ij} = \frac1h \sum_\eta \exp(l(\langle p_i, q_j \rangle) - \log Z_i)` with row sums of one.
 
-    A self-loop of weight ``loops`` at every node replaces those of the pattern; its weight is the ``diagonal``. The
-    weight of a reverse edge needs the projections of both ends and log Z of the other end only, so that it is computed
-    in place, without a permutation of the edges. All sums are over rows and have a fixed order.
+    A self-loop of weight ``loops`` at every node replaces the self-loops of the pattern; the ``diagonal`` is its weight
+    after normalisation. The weight of a reverse edge needs the projections of both ends and log Z of the other end
+    only, so that it is computed in place, without a permutation of the edges. All sums are over rows and have a fixed
+    order.
 
     Args:
         edges: a symmetric pattern.
@@ -62,7 +63,10 @@ class BlockAttention:
     def pull(
         self, p: Tensor, q: Tensor, log_total: Tensor, by_a: BlockArray, by_transposed: BlockArray, by_diagonal: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return the derivatives by p and q, from those by the weights, by those of reverse edges and by the diagonal.
+        """Return the derivatives of a loss by p and q.
+
+        ``by_a``, ``by_transposed`` and ``by_diagonal`` are its derivatives by the weights, the weights of the reverse
+        edges and the diagonal.
 
         ``by_transposed`` holds the same numbers as ``by_a`` at the places of the reverse edges.
         """

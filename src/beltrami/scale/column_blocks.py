@@ -8,6 +8,11 @@ from torch import Tensor
 from beltrami.scale.prefetch import new_tensor
 
 
+def column_ranges(columns: int, width: int) -> list[slice]:
+    """Return consecutive ranges of at most ``width`` columns."""
+    return [slice(start, min(start + width, columns)) for start in range(0, columns, width)]
+
+
 class ColumnBlocks:
     """A state (n, d) whose columns are kept in contiguous blocks (n, k), so that products read one block at a time.
 
@@ -18,7 +23,7 @@ class ColumnBlocks:
         self, nodes: int, columns: int, *, width: int, dtype: torch.dtype, device: torch.device, on_device: bool
     ) -> None:
         self.device = device
-        self.ranges = [slice(start, min(start + width, columns)) for start in range(0, columns, width)]
+        self.ranges = column_ranges(columns, width)
         shapes = [(nodes, each.stop - each.start) for each in self.ranges]
         self.blocks = [new_tensor(shape, dtype, device, on_device=on_device) for shape in shapes]
 
@@ -39,7 +44,3 @@ class ColumnBlocks:
         """Replace the values of some rows."""
         for block, columns in zip(self.blocks, self.ranges, strict=True):
             block[rows].copy_(values[:, columns], non_blocking=block.is_pinned())
-
-    def add_to_rows(self, rows: slice, values: Tensor) -> None:
-        """Add values to some rows."""
-        self.set_rows(rows, self.rows(rows) + values)

@@ -1,7 +1,7 @@
 """Diffuse the columns of an array that need not fit into memory: exp(t (P - I)) x at several times, to files."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
@@ -16,16 +16,16 @@ from beltrami.data.array_file import Array, new_array
 from beltrami.data.graph_folder import GraphFolder
 from beltrami.errors import DataError
 from beltrami.graph import Edges
-from beltrami.memory import free_memory
 from beltrami.scale.block_matrix import BlockMatrix, random_walk
-from beltrami.scale.edge_blocks import EdgeBlocks, compressed_rows
+from beltrami.scale.column_blocks import column_ranges
+from beltrami.scale.edge_blocks import compressed_rows
 from beltrami.scale.memory_plan import MemoryNeed, MemoryPlan, itemsize, plan_memory
 from beltrami.scheme.exponential.integrator import EXPECTED_GROWTH, LARGEST_GROWTH, check_terms, coefficients
 from beltrami.scheme.exponential.polynomial import Chebyshev, Expansion, Taylor
 
 LARGEST_SLOPE = 2.0  # of (P - I) y relative to y, in the largest norm
 READ_ROWS = 2**14  # rows of an array that are read or written at once
-CHECK_EVERY = 2  # terms between two looks at the error bound, once the expected number is reached
+CHECK_EVERY = 2  # terms between two checks of the error bound, once the expected number is reached
 
 
 @checked
@@ -55,7 +55,7 @@ def diffuse_columns(
         times: increasing.
         out: an npy file for each time, in single precision, or double for an ``x`` in double precision.
         rtol: of the largest value of each column.
-        memory: bytes on the device; None for most of what is free.
+        memory: bytes on the device; None for most of the free memory.
         device: where to compute.
         loops: weight of the self-loops; 0 for none, and nodes without edges keep their values.
     """
@@ -65,31 +65,31 @@ def diffuse_columns(
     dtype = torch.float64 if x.dtype == np.float64 else torch.float32
     weight = graph.weight.cpu().numpy() if isinstance(graph.weight, Tensor) else graph.weight
     plan = plan_diffusion(graph, columns=x.shape[1], times=len(times), dtype=dtype, memory=memory, device=device)
-    edges = _edge_blocks(graph, plan, device)
+    edges = plan.place(graph, device)
     values = None if weight is None else edges.values_of(weight)
     matrix = random_walk(edges, loops=loops, dtype=dtype, weight=values)
     bound = 0.0
     with ExitStack() as stack:
         number = np.dtype(np.float64 if dtype == torch.float64 else np.float32)
         files = [stack.enter_context(new_array(path, shape=x.shape, dtype=number)) for path in out]
-        for columns in _column_ranges(x.shape[1], plan.columns):
+        for columns in column_ranges(x.shape[1], plan.columns):
             ys, found = exponential(matrix, partial(_read, x, columns, dtype, device), times=times, rtol=rtol)
             bound = max(bound, found)
-            for file, y in zip(files, ys, strict=True):
-                _write(file, columns, y)
+            for file in files:
+                _write(file, columns, ys.pop(0))  # the plan has no room for results of a block beside those of the next
     return bound
 
 
 def plan_diffusion(
     graph: GraphFolder | Edges, *, columns: int, times: int, dtype: torch.dtype, memory: int | None, device: str
 ) -> MemoryPlan:
-    """Return what :func:`diffuse_columns` keeps where."""
+    """Return the plan of the memory of :func:`diffuse_columns`."""
     need = diffusion_need(times=times, dtype=dtype, weighted=graph.weight is not None, device=device)
     return plan_memory(compressed_rows(graph)[0], need, columns=columns, memory=memory, device=device)
 
 
 def diffusion_need(*, times: int, dtype: torch.dtype, weighted: bool, device: str) -> MemoryNeed:
-    """Return the bytes that the diffusion of columns to so many times needs."""
+    """Return the bytes that :func:`diffuse_columns` needs; ``times`` is the number of times."""
     size = itemsize(dtype)
     on_cpu = device == "cpu"
     return MemoryNeed(
@@ -125,7 +125,7 @@ def exponential(
 def _sum(
     matrix: BlockMatrix, y0: Tensor, expansion: Expansion, times: Sequence[float], rtol: float
 ) -> tuple[list[Tensor], float]:
-    """Return the sums at all times, of which ``y0`` becomes the first, and the bound, infinite if it is not reached."""
+    """Return the sums at all times and the error bound, infinite if it was not computed; ``y0`` is overwritten."""
     time, c = times[-1], expansion.factor
     terms = expansion.size(time)
     check_terms(terms, time)
@@ -172,17 +172,6 @@ def _check(graph: GraphFolder | Edges, x: Array, times: Sequence[float], out: Se
         raise ValueError(f"`out` must name a file for each of {len(times)} times; got {len(out)}.")
     if wrong := [path for path in out if path.suffix != ".npy"]:
         raise ValueError(f"`out` must name npy files; got {wrong[0]}.")
-
-
-def _edge_blocks(graph: GraphFolder | Edges, plan: MemoryPlan, device: str) -> EdgeBlocks:
-    """Return the row blocks of a plan; on a GPU, edges that are not there are kept in host memory if that suffices."""
-    others = 4 * (graph.num_edges - plan.resident_edges)
-    pinned = device != "cpu" and others < free_memory() // 2
-    return EdgeBlocks.of(graph, ranges=plan.ranges, on_device=plan.on_device, device=device, pinned=pinned)
-
-
-def _column_ranges(columns: int, width: int) -> Iterator[slice]:
-    return (slice(start, min(start + width, columns)) for start in range(0, columns, width))
 
 
 def _read(x: Array, columns: slice, dtype: torch.dtype, device: str) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from beltrami.arguments import checked
 from beltrami.data.array_file import Array, find_array, new_array, open_array
 from beltrami.data.file import cache_folder, file_digest, write_atomically
-from beltrami.data.graph_folder import GraphFolder
+from beltrami.data.graph_folder import GraphFolder, check_finite_rows
 from beltrami.errors import DataError
 from beltrami.file_limits import read_json
 from beltrami.scale.diffuse import diffuse_columns
@@ -34,7 +34,6 @@ class DiffusedRows:
 
     ``bound``: of the truncation error of an entry, relative to the largest value of its column of X. ``mean`` and
     ``scale`` (f,): the mean and the standard deviation of each column of X over all nodes, 1 for a constant column.
-    ``computed``: false if the arrays were there already.
     """
 
     times: tuple[float, ...]
@@ -42,7 +41,6 @@ class DiffusedRows:
     bound: float
     mean: Tensor
     scale: Tensor
-    computed: bool = True
 
     @property
     def num_nodes(self) -> int:
@@ -73,12 +71,12 @@ def diffuse_rows(
 
     Args:
         graph: a folder with features.
-        times: increasing, at least 0; at time 0 the rows are the features themselves, of which no copy is made.
+        times: increasing, at least 0; at time 0 the rows are the features themselves, which are not copied.
         rtol: the error of an entry, relative to the largest value of its column.
-        memory: bytes that the flow may use on the device; None for most of what is free.
+        memory: bytes that the flow may use on the device; None for most of the free memory.
     """
     if graph.x is None or not graph.num_features:
-        raise DataError(f"{graph.path} has no features, x: they are what the flow is applied to.")
+        raise DataError(f"{graph.path} has no features to diffuse: write them as x.npy, (nodes, features).")
     if not times or list(times) != sorted(set(times)) or not 0 <= times[0] <= times[-1] < float("inf"):
         raise ValueError(f"`times` must be increasing, finite and at least 0; got {', '.join(map(str, times))}.")
     times, key = tuple(map(float, times)), _key(graph, times, rtol)
@@ -94,7 +92,7 @@ def diffuse_rows(
     if later:
         bound = diffuse_columns(graph, graph.x, times=later, out=files, rtol=rtol, memory=memory, device=device)
     write_atomically(place / ROWS, json.dumps({"schema": SCHEMA, "times": times, "bound": bound}).encode())
-    return _opened(place, graph.x, times, bound, computed=True)
+    return _opened(place, graph.x, times, bound)
 
 
 def graph_digest(graph: GraphFolder, names: Sequence[str]) -> str:
@@ -126,17 +124,17 @@ def _read(place: Path, x: Array, times: tuple[float, ...]) -> DiffusedRows | Non
         header = json.loads(read_json(place / ROWS))
         if header["schema"] != SCHEMA or header["times"] != list(times):
             return None
-        return _opened(place, x, times, float(header["bound"]), computed=False)
+        return _opened(place, x, times, float(header["bound"]))
     except (FileNotFoundError, DataError, KeyError, TypeError, ValueError):
         return None
 
 
-def _opened(place: Path, x: Array, times: tuple[float, ...], bound: float, *, computed: bool) -> DiffusedRows:
+def _opened(place: Path, x: Array, times: tuple[float, ...], bound: float) -> DiffusedRows:
     arrays = tuple(open_array(_file(place, t)) if t > 0 else x for t in times)
     if any(array.shape != x.shape for array in arrays):
         raise DataError(f"{place} holds arrays of another graph: delete it.")
     mean, scale = torch.from_numpy(np.array(open_array(place / STATISTICS)))
-    return DiffusedRows(times, arrays, bound, mean, scale, computed)
+    return DiffusedRows(times, arrays, bound, mean, scale)
 
 
 def _statistics(x: Array, path: Path) -> Array:
@@ -145,9 +143,7 @@ def _statistics(x: Array, path: Path) -> Array:
     mean, squares, rows = np.zeros(f), np.zeros(f), max(1, CHUNK_BYTES // (8 * f))
     for start in range(0, n, rows):
         block = np.asarray(x[start : start + rows], dtype=np.float64)
-        if not np.isfinite(block).all():
-            node = start + int(np.flatnonzero(~np.isfinite(block).all(1))[0])
-            raise DataError(f"x of {path}: node {node} has a value that is NaN or infinite: clean or impute it first.")
+        check_finite_rows(block, first=start, name=f"x of {path}")
         change, share = block.mean(0) - mean, len(block) / (start + len(block))
         squares += ((block - block.mean(0)) ** 2).sum(0) + change**2 * start * share
         mean += change * share

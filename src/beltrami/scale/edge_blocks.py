@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from beltrami.data.array_file import Array
-from beltrami.data.graph_folder import GraphFolder
+from beltrami.data.graph_folder import MOST_NODES, GraphFolder
 from beltrami.errors import DataError
 from beltrami.graph import Edges
 from beltrami.graph.ops.row_block import RowBlock, cut_long_rows
 from beltrami.scale.prefetch import CudaStaging, HostStaging, Source, new_tensor, one_ahead
-
-MOST_NODES = 2**31 - 1  # of a 32-bit index
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class BlockRange:
 
 
 def row_ranges(ptr: Array, *, most_edges: int, most_rows: int) -> list[BlockRange]:
-    """Return consecutive ranges of rows with at most so many rows and edges each; one row may have more edges."""
+    """Return consecutive ranges of at most ``most_rows`` rows and ``most_edges`` edges; a single row may have more."""
     ranges, start, nodes = [], 0, len(ptr) - 1
     while start < nodes:
         end = int(np.searchsorted(ptr, int(ptr[start]) + most_edges, side="right")) - 1
@@ -56,7 +54,7 @@ class BlockArray:
 
     @torch.no_grad()
     def write(self, block: int, values: Tensor) -> None:
-        """Write the values of a block, of which the part on the device may be the same tensor."""
+        """Write the values of a block; nothing is copied if ``values`` is the stored tensor itself."""
         part = self.parts[block]
         assert isinstance(part, Tensor)  # memory maps are read only
         if part.data_ptr() != values.data_ptr():
@@ -66,15 +64,16 @@ class BlockArray:
 class EdgeBlocks:
     """The pattern of a graph in row blocks, on which :meth:`walk` iterates.
 
-    The bounds of the rows are on the device, 4 bytes for each node. The senders of some blocks are on the device too;
-    those of the others are copied while the block before is computed, from pinned host memory or from a memory map.
+    The bounds of the rows are on the device, 4 bytes for each node. The senders of some blocks are kept on the device.
+    The senders of other blocks are copied while the block before is computed, from pinned host memory or from a memory
+    map.
 
     Args:
         ptr: (n + 1,), the bounds of the rows.
         senders: a function that returns the senders of the edges of a range, as a tensor or a part of a memory map.
         ranges: the row blocks.
         on_device: for each of them, whether its edges are kept on the device.
-        pinned: whether the others are kept in host memory, or read from ``senders`` in every pass.
+        pinned: whether the edges of other blocks are kept in host memory; else every pass reads them from ``senders``.
     """
 
     def __init__(
@@ -143,7 +142,7 @@ class EdgeBlocks:
     ) -> Iterator[tuple[int, RowBlock, tuple[Tensor, ...]]]:
         """Yield the number of each row block, the block, and the values of its edges in each of the arrays.
 
-        ``after_writes`` says that an earlier pass may still write to the arrays.
+        ``after_writes``: wait for an earlier pass that may still write to the arrays.
         """
         if after_writes:
             self.order_after_writes()

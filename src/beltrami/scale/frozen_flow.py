@@ -16,7 +16,7 @@ from beltrami.scale.edge_blocks import BlockArray
 from beltrami.scheme.exponential.integrator import MAX_TERMS, coefficients, expected_terms
 from beltrami.scheme.exponential.polynomial import Chebyshev
 
-MORE_TERMS = 4  # that are added where the error bound is not met
+MORE_TERMS = 4  # terms that are added when the error bound is not met
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +113,9 @@ class FrozenFlow:
         self, matrix: BlockMatrix, z0: ColumnBlocks, nodes: Tensor, grad: Tensor, time: float, alpha: float,
         beta: float, by_z0: ColumnBlocks, by_edges: EdgeGradient | None,
     ) -> FlowGradient:  # fmt: skip
-        """Write the derivative by z(0), add that by the edges, and return those by alpha and beta.
+        """Write the derivative of a loss by z(0), add its derivatives by the edges, return those by alpha and beta.
 
-        ``grad`` (nodes, d) is the derivative by the states at the nodes, each of which occurs once, at the ``time``.
+        ``grad`` (nodes, d) is its derivative by the states at the nodes at the ``time``; no node may occur twice.
         """
         with torch.enable_grad():
             rate = torch.tensor(alpha, dtype=torch.float64, requires_grad=True)

@@ -1,4 +1,4 @@
-"""What is kept on the device within a limit of memory: how many columns at once, how many edges, in which blocks."""
+"""Plan the memory of the device: the columns of a block, the row blocks, and the edges that are kept there."""
 
 import math
 from dataclasses import dataclass
@@ -7,14 +7,16 @@ import numpy as np
 import torch
 
 from beltrami.data.array_file import Array
+from beltrami.data.graph_folder import GraphFolder
 from beltrami.errors import DataError
+from beltrami.graph import Edges
 from beltrami.graph.ops.row_block import LONG
 from beltrami.memory import free_memory, in_bytes
-from beltrami.scale.edge_blocks import BlockRange, evenly_spread, row_ranges
+from beltrami.scale.edge_blocks import BlockRange, EdgeBlocks, evenly_spread, row_ranges
 
 MOST_ENTRIES = 2**24  # of a row block: 64 MiB of senders, some milliseconds of a bus
 LEAST_ENTRIES = 2**8
-WORK_SHARE = 8  # one part in so many of the memory is for the block that is being computed
+WORK_SHARE = 8  # one part in WORK_SHARE of the memory is for the block that is being computed
 FREE_SHARE = 0.8  # of the free memory that is taken where no limit is given
 
 
@@ -41,7 +43,7 @@ class MemoryNeed:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The row blocks, which of them are on the device, the columns of a block, and the bytes that all this takes."""
+    """The columns of a block, the row blocks, whether each of them is on the device, and the bytes of all of it."""
 
     columns: int
     ranges: tuple[BlockRange, ...]
@@ -54,6 +56,13 @@ class MemoryPlan:
     def resident_edges(self) -> int:
         """Edges that are kept on the device."""
         return sum(each.num_edges for each, there in zip(self.ranges, self.on_device, strict=True) if there)
+
+    def place(self, graph: GraphFolder | Edges, device: torch.device | str) -> EdgeBlocks:
+        """Return the row blocks of a graph; on a GPU, the other edges are kept in host memory if they take less than
+        half of it, and else read from their file in every pass."""
+        others = 4 * (graph.num_edges - self.resident_edges)
+        pinned = torch.device(device).type != "cpu" and others < free_memory() // 2
+        return EdgeBlocks.of(graph, ranges=self.ranges, on_device=self.on_device, device=device, pinned=pinned)
 
     @property
     def summary(self) -> str:
@@ -69,8 +78,8 @@ class MemoryPlan:
 def plan_memory(ptr: Array, need: MemoryNeed, *, columns: int, memory: int | None, device: str) -> MemoryPlan:
     """Return the plan that copies the fewest edges, and of these the one with the fewest blocks of columns.
 
-    ``ptr`` (n + 1,): the bounds of the rows; ``columns``: of the whole state. A limit of memory within which not even
-    one column fits is refused.
+    ``ptr`` (n + 1,): the bounds of the rows; ``columns``: of the whole state. A limit too small for one column is
+    refused.
     """
     limit = memory_limit(memory, device)
     nodes, edges = len(ptr) - 1, int(ptr[-1])
@@ -98,7 +107,7 @@ def plan_memory(ptr: Array, need: MemoryNeed, *, columns: int, memory: int | Non
         least = _least(need, 1, nodes=nodes, entries=entries, rows=1, longest=longest) + 2 * entries * need.staged
         raise DataError(
             f"one column of {nodes} nodes needs about {in_bytes(1.15 * least)} on the device, and {in_bytes(limit)} "
-            "are allowed: allow more memory."
+            "are allowed: allow more with `--memory`."
         )
     return best[2]
 

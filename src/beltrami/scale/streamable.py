@@ -1,4 +1,4 @@
-"""Which models and graphs can be computed in blocks, with the reason for those that cannot."""
+"""Checks of models and graphs that are to be computed in blocks."""
 
 from beltrami.data.graph_folder import GraphFolder
 from beltrami.diffusivity import Paired, RandomWalk

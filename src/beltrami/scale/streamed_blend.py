@@ -31,8 +31,7 @@ class StreamedBlend(Classifier):
     names and values of all weights, with the model that it is made of.
 
     Encoder: rows in blocks, computed again in the backward pass. Attention: rows of the graph in blocks. Flow: columns
-    in blocks. Decoder: at the nodes that are asked for. Without positions or with them; with dropout, whose masks are
-    those of the whole model.
+    in blocks. Decoder: at the given nodes. Positions are optional. Dropout has the masks of the model in memory.
 
     Args:
         model: BLEND with a frozen flow by ``Exponential`` on the input graph, with fixed weights or attention that is

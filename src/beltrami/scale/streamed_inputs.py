@@ -14,7 +14,6 @@ from beltrami.data.array_file import Array
 from beltrami.data.graph_folder import GraphFolder
 from beltrami.errors import DataError
 from beltrami.graph.edges import FACTORS
-from beltrami.memory import free_memory
 from beltrami.model import Inputs
 from beltrami.model.coder import Matrix
 from beltrami.scale.block_matrix import BlockMatrix, random_walk
@@ -24,7 +23,7 @@ from beltrami.scale.frozen_flow import EdgeGradient
 from beltrami.scale.memory_plan import MemoryNeed, MemoryPlan, itemsize, memory_limit, plan_memory
 
 ENCODED_ROWS = 2**16  # rows that are encoded at once, at most
-ROW_SHARE = 16  # one part in so many of the memory is for the rows that are being encoded
+ROW_SHARE = 16  # one part in ROW_SHARE of the memory is for the rows that are being encoded
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,13 @@ def _row_bytes(inputs: int, columns: int) -> int:
 
 @checked
 class StreamedInputs(Inputs):
-    """Inputs that are read in blocks of rows, with the plan of what is on the device; ``x`` and ``edges`` of
-    :class:`~beltrami.model.Inputs` do not exist here.
+    """Inputs that are read in blocks of rows, with the plan of the memory of the device. The attributes ``x`` and
+    ``edges`` of :class:`~beltrami.model.Inputs` do not exist here.
 
     Args:
         folder: a graph without edge weights in which every edge has its reverse.
-        plan: of :func:`plan_training`.
-        states_on_device: as it returned.
+        plan: the plan that :func:`plan_training` returned.
+        states_on_device: the second value that it returned.
         inputs: the width of a row of features and positions, with the hidden layers of its encoders.
     """
 
@@ -113,14 +112,7 @@ class StreamedInputs(Inputs):
         dtype: torch.dtype,
         device: DeviceName,
     ) -> None:
-        others = 4 * (folder.num_edges - plan.resident_edges)
-        blocks = EdgeBlocks.of(
-            folder,
-            ranges=plan.ranges,
-            on_device=plan.on_device,
-            device=device,
-            pinned=device != "cpu" and others < free_memory() // 2,
-        )
+        blocks = plan.place(folder, device)
         known = {
             "folder": folder,
             "plan": plan,

@@ -8,7 +8,7 @@ from beltrami.errors import DataError
 from beltrami.model import BLEND
 from beltrami.model.coder import Encoder
 from beltrami.scale.frozen_flow import MORE_TERMS
-from beltrami.scale.streamable import check_folder_inputs, check_streamable, pair_of
+from beltrami.scale.streamable import check_folder_inputs, pair_of
 from beltrami.scale.streamed_blend import StreamedBlend
 from beltrami.scale.streamed_inputs import FlowSizes, StreamedInputs, plan_training
 
@@ -30,17 +30,17 @@ def open_streamed(
     Args:
         model: BLEND with a frozen flow, on the device; the result shares its weights.
         folder: a graph with features, and positions if the model takes them.
-        memory: bytes on the device, within which all tensors are kept; None for most of what is free. On the CPU these
-            are tensors outside temporary files.
+        memory: bytes on the device, within which all tensors are kept; None for most of the free memory. On the
+            CPU, tensors in temporary files do not count.
         device: where to compute.
         val_times: times at which validation evaluates the model.
         labelled_nodes: training nodes or validation nodes, whichever are more.
     """
-    check_streamable(model)
+    streamed = StreamedBlend(model)
     check_folder_inputs(model, folder)
     folder.verify()
+    folder.verify_rows("x", "pos")
     dtype = next(model.parameters()).dtype
-    streamed = StreamedBlend(model)
     sizes = _sizes(model, streamed, (val_times, labelled_nodes, model.num_classes))
     plan, on_device = plan_training(np.asarray(folder.ptr), sizes, dtype=dtype, memory=memory, device=device)
     inputs = StreamedInputs(
@@ -55,8 +55,8 @@ def open_streamed(
     forward, backward = inputs.hashes
     if forward != backward:
         raise DataError(
-            f"{folder.path} has edges without their reverse, and training in blocks needs both directions of each: "
-            "add them, for instance with `beltrami.data.undirected`."
+            f"{folder.path} is directed, and training in blocks needs both directions of every edge: write the graph "
+            "again with `beltrami convert`, which adds them."
         )
     return streamed, inputs
 
