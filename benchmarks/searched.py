@@ -1,6 +1,8 @@
-"""Make the tables of docs/search.md from results/search and results/edge_scores; ``--write`` updates the page.
+"""Make the tables of docs/search.md from results/search and results/edge_scores, and the settings of baselines that
+were searched with the budget of our recipes, src/beltrami/config/recipe/equal_budget.py.
 
 python benchmarks/searched.py [--write]
+python benchmarks/searched.py --finalists >> results/search/equal-budget.txt    # the best lines again, on more splits
 """
 
 import json
@@ -16,6 +18,28 @@ from beltrami.config.recipe.recipes import OURS
 ROOT = Path(__file__).parents[1]
 RESULTS, SCORES = ROOT / "results" / "search", ROOT / "results" / "edge_scores"
 PAGE = ROOT / "docs" / "search.md"
+EQUAL, SETTINGS = RESULTS / "equal-budget.jsonl", ROOT / "src" / "beltrami" / "config" / "recipe" / "equal_budget.py"
+FINALISTS, FINAL_RUNS = 5, 10
+MODULE = '''"""Settings of baselines that validation chose among as many as were compared for our recipes on a dataset.
+
+Made by ``python benchmarks/searched.py --write`` of results/search/equal-budget.jsonl.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Searched(NamedTuple):
+    """How many configurations were compared, None if unknown, and the settings of the best, as ``--set`` takes them."""
+
+    tried: int | None
+    settings: tuple[str, ...]
+
+
+EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {{
+{rows}}}
+"""By baseline, dataset and whether it has all training aids of ``blend``."""
+'''
 HEAD = ("dataset", "splits", "configurations", "best", "median", "main settings of the best")
 SHOWN = (  # settings in the table, by the names of the first release, which the lists use
     "diffusivity.score",
@@ -70,13 +94,69 @@ def edge_scores(folder: Path = SCORES) -> str:
     return markdown(("dataset", "edges weighted by", "area", "minus uniform weights", "splits"), lines)
 
 
+Row = tuple[str, str, bool]
+"""A row of the tables: baseline, dataset, and whether it has the training aids of `blend`."""
+
+
+def compared(path: Path = EQUAL) -> dict[Row, dict[tuple[str, ...], tuple[int, float]]]:
+    """Return the settings that were compared for each row, with the most runs of them and their mean validation
+    accuracy."""
+    found: dict[Row, dict[tuple[str, ...], tuple[int, float]]] = defaultdict(dict)
+    for row in map(json.loads, path.read_text().splitlines()):
+        dataset, name, _, runs, *settings = row["line"].split()
+        aided = settings[:1] == ["--aids"]
+        key = tuple(settings[2:] if aided else settings)
+        measured = (int(runs), row["mean"] or 0.0)
+        found[name, dataset, aided][key] = max(found[name, dataset, aided].get(key, (0, 0.0)), measured)
+    return found
+
+
+def finalists() -> list[str]:
+    """Return lines of the best settings of each row on more splits."""
+    lines = []
+    for (name, dataset, aided), tried in compared().items():
+        best = sorted(tried, key=lambda settings: -tried[settings][1])[:FINALISTS]
+        aids = ("--aids", "same") if aided else ()
+        lines += [" ".join((dataset, name, "digl", str(FINAL_RUNS), *aids, *settings)) for settings in best]
+    return lines
+
+
+def chosen() -> dict[Row, tuple[int, tuple[str, ...]]]:
+    """Return for each row how many settings were compared, and those of the best mean over the most runs."""
+    return {row: (len(tried), max(tried, key=lambda each: tried[each])) for row, tried in sorted(compared().items())}
+
+
+def module() -> str:
+    """Return the module with the chosen settings."""
+    lines = []
+    for (name, dataset, aided), (count, settings) in chosen().items():
+        texts = "".join(f'            "{each}",\n' for each in settings)
+        body = f"\n        {count},\n        (\n{texts}        ),\n    " if settings else f"{count}, ()"
+        lines.append(f'    ("{name}", "{dataset}", {aided}): Searched({body}),\n')
+    return MODULE.format(rows="".join(lines))
+
+
+def equal_budget() -> str:
+    """Return a row per baseline, dataset and aids: settings compared, and the best by validation."""
+    lines = []
+    for (name, dataset, aided), tried in sorted(compared().items()):
+        settings = max(tried, key=lambda each: tried[each])
+        runs, best = tried[settings]
+        words = ", ".join(settings) or "those of the recipe before"
+        lines.append((dataset, f"{name}+aids" if aided else name, str(len(tried)), f"{best:.2f} over {runs}", words))
+    return markdown(("dataset", "row", "configurations", "best", "its settings"), lines)
+
+
 def tables() -> dict[str, str]:
     """Return the tables by the names of their places in the page."""
-    return {"searched": table(), "edge scores": edge_scores()}
+    return {"searched": table(), "equal budget": equal_budget(), "edge scores": edge_scores()}
 
 
 if __name__ == "__main__":
-    if "--write" in sys.argv[1:]:
+    if "--finalists" in sys.argv[1:]:
+        print(*finalists(), sep="\n")
+    elif "--write" in sys.argv[1:]:
         PAGE.write_text(filled(PAGE.read_text(), tables(), page=PAGE.name))
+        SETTINGS.write_text(module())
     else:
         print(*tables().values(), sep="\n\n")

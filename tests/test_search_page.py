@@ -15,6 +15,10 @@ def test_tables_equal_those_made_from_the_results() -> None:
     assert filled(PAGE, searched.tables(), page="search.md") == PAGE
 
 
+def test_the_settings_of_baselines_are_those_of_the_search() -> None:
+    assert searched.SETTINGS.read_text() == searched.module()
+
+
 def test_the_page_names_every_list_and_every_list_has_results() -> None:
     lists = sorted((ROOT / "results" / "search").glob("*.txt"))
     assert lists

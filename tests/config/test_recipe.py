@@ -13,9 +13,11 @@ from beltrami.config import RECIPES, RunConfig, load_recipe, override, parse
 from beltrami.config.build import BASELINES, ZOO, build_classifier, build_encoding, build_model, build_training
 from beltrami.config.build_evolution import build_stencil
 from beltrami.config.parser import departures
+from beltrami.config.recipe.aids import ALL
 from beltrami.config.recipe.baseline import BASELINES as BASELINE_NAMES
 from beltrami.config.recipe.baseline import DATASETS, GRAND, SETTINGS
 from beltrami.config.recipe.blend import BLEND, POLYAKOV, PUBLISHED, REWIRED
+from beltrami.config.recipe.equal_budget import EQUAL_BUDGET
 from beltrami.config.recipe.recipes import LISTED, ON_DATASETS, OURS, TRIED, UNLISTED, search_count
 from beltrami.config.spec_graph import InputEdgesSpec, NoneSpec, PPRSpec
 from beltrami.data import CATALOGUE, PROTOCOLS
@@ -210,23 +212,29 @@ def test_the_number_of_configurations_compared_is_no_setting() -> None:
     assert departures(replace(TUNED, tried=None)) == departures(TUNED)
     assert search_count(TUNED) == 40
     assert search_count(load_recipe("blend", "cora")) == ON_DATASETS["cora"]
-    assert search_count(load_recipe("gcn", "cora")) is None
+    assert search_count(load_recipe("gcn", "cora")) == ON_DATASETS["cora"]
+    assert search_count(load_recipe("gcn", "citeseer")) is None
 
 
 @pytest.mark.skipif(not SEARCHES.exists(), reason="the lists of the searches are in the repository, not in the package")
 def test_counts_are_those_of_the_lists_of_the_searches() -> None:
     found: dict[str, set[tuple[str, ...]]] = {dataset: set() for dataset in ON_DATASETS}
     baselines: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    searched: dict[tuple[str, str, bool], set[tuple[str, ...]]] = {}
     for path in SEARCHES.glob("*.jsonl"):
         lines = [json.loads(text)["line"] for text in path.read_text().splitlines()]
         for dataset, name, protocol, _, *settings in map(str.split, lines):
             if name in OURS:
                 found[dataset].add((name, protocol, *settings))
+            elif path.stem == "equal-budget":
+                row = name, dataset, settings[:1] == ["--aids"]
+                searched.setdefault(row, set()).add(tuple(settings))
             else:
                 baselines.setdefault((name, dataset), set()).add(tuple(settings))
         listed = path.with_suffix(".txt").read_text().splitlines()
         assert set(lines) == {line for line in listed if line[0] != "#"}
     assert {dataset: len(each) for dataset, each in found.items()} == ON_DATASETS
+    assert {row: len(each) for row, each in searched.items()} == {row: each.tried for row, each in EQUAL_BUDGET.items()}
     counts = {of: len(each) for of, each in baselines.items()}
     assert {of: count for of, count in counts.items() if count > 1} == LISTED
     assert {TRIED[of] for of, count in counts.items() if count == 1 and of not in UNLISTED} == {1}
@@ -238,6 +246,14 @@ def test_every_row_of_the_tables_has_a_count_but_those_compared_before_there_wer
     assert search_count(load_recipe("blend-plain", "cora")) == ON_DATASETS["cora"]
     unknown = {(name, dataset) for name in BASELINE_NAMES for dataset in SIX if (name, dataset) not in TRIED}
     assert unknown == set(UNLISTED)
+
+
+def test_a_baseline_with_all_aids_has_the_settings_that_were_chosen_with_them() -> None:
+    for (name, dataset, aided), searched in EQUAL_BUDGET.items():
+        config = load_recipe(name, dataset, aids=ALL if aided else None)
+        assert override(config, searched.settings) == config
+        assert config.tried == searched.tried == ON_DATASETS[dataset]
+    assert load_recipe("gcn", "cora", aids=("consistency",)).train.lr == load_recipe("gcn", "cora").train.lr
 
 
 def test_a_recipe_file_keeps_its_seeds_unless_others_are_given(tmp_path: Path) -> None:

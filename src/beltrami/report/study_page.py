@@ -14,13 +14,16 @@ from beltrami.report.study_terminal import Texts, failures, missing_texts, table
 
 HEAD = """# Results
 
-The paper's tables, measured again. Every figure here is made of the lines in `results/study/*.jsonl`, one a run, by
-`python benchmarks/results.py --write`; `beltrami study NAME` makes such lines. A cell holds the mean and the standard
-deviation over runs, in brackets the 95% interval of the mean by Student's t (over the splits where there are several,
-each by its mean, else over the seeds), the number n of runs, and the paper's figure. Rows are compared with each other
-on the splits and seeds that both were trained on; p is that of the paired t-test over splits, adjusted by Holm for all
-differences of the table. In figures of ranks, methods are ranked on each dataset; the critical difference is that of
-Nemenyi's test at 5% (Demšar 2006). Times are, for each dataset, those of one device, that of most of its runs."""
+The tables of the paper, measured again by `beltrami study NAME`, which writes one line for each run to
+`results/study/NAME.jsonl`. This page is made of these lines by `python benchmarks/results.py --write`.
+
+- **A cell** has the mean and the standard deviation over n runs, the 95% interval of the mean in brackets (Student's t,
+  over splits where there are several, else over seeds), and the figure of the paper.
+- **missing** is a cell without runs; the command that makes them is below the table.
+- **Differences** of two rows are paired: over the splits and seeds that both have. p is that of the paired t-test over
+  splits, adjusted by Holm for all differences of the table.
+- **Ranks** are those of the rows on each dataset; the critical difference is Nemenyi's at 5% (Demšar 2006).
+- **Times** on a dataset are of one kind of device, that of most of its runs."""
 NOT_COUNTED = "not on record"
 FIGURES = "study"  # folder of the figures, next to the page
 

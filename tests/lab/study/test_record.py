@@ -105,7 +105,14 @@ def test_a_line_that_is_not_a_record_is_refused_by_its_number(tmp_path: Path) ->
 
 
 def test_a_line_of_the_first_release_is_read(tmp_path: Path) -> None:
-    (run,) = plan(STUDIES["random"], datasets=["cora"], methods=["gcn"], splits=1, inits=1)
+    own = [
+        "model.dropout=0.8",
+        "model.input_dropout=0.8",
+        "model.width=64",
+        "train.lr=0.01",
+        "train.weight_decay=0.005",
+    ]
+    (run,) = plan(STUDIES["random"], datasets=["cora"], methods=["gcn"], splits=1, inits=1, settings=own)
     result = {"recipe": "gcn", "test_accuracy": 80.5, "split": {"hash": "0" * 16}, "device": "cpu"}
     record = run.record(Outcome(result, {"along": [[1.0, 80.5]]}))
     values = json.loads(record.to_json())

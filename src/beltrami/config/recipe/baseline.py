@@ -15,6 +15,7 @@ from beltrami.config.recipe.blend import (
     TEN_SPLITS,
     WHOLE_GRAPH,
 )
+from beltrami.config.recipe.equal_budget import EQUAL_BUDGET, Searched
 from beltrami.config.spec import ConstantSpec, RunConfig, TerminalSpec, TrainSpec
 from beltrami.config.spec_graph import NoneSpec
 from beltrami.data import CATALOGUE
@@ -112,9 +113,9 @@ GRAND: Mapping[str, tuple[str, ...]] = {
 """BLEND without positions, its attention a scaled dot product that is frozen at the start."""
 
 
-def baseline(name: str, dataset: str) -> RunConfig:
+def baseline(name: str, dataset: str, *, aided: bool = False) -> RunConfig:
     """Return a baseline, GRAND or a network of Table 1 for a dataset of the paper, or for the digits or a heterophilous
-    graph, which are whole."""
+    graph, which are whole. ``aided``: with the settings that were chosen with the training aids of ``blend``."""
     if dataset not in CATALOGUE:
         raise UnknownName("dataset", dataset, CATALOGUE)
     if dataset not in DATASETS:
@@ -125,7 +126,9 @@ def baseline(name: str, dataset: str) -> RunConfig:
     elif name == "grand":
         config, settings = EXPONENTIAL, (*DOT, "flow.source=true", "train.validate_every=2", *GRAND[dataset])
     data = WHOLE_GRAPH if dataset == "digits" else TEN_SPLITS.get(dataset, ())
-    return replace(override(config, [*data, *settings]), dataset=dataset, recipe=name)
+    searched = EQUAL_BUDGET.get((name.removesuffix("-ppr"), dataset, aided), Searched(None, ()))
+    config = override(config, [*data, *settings, *searched.settings])
+    return replace(config, dataset=dataset, recipe=name, tried=searched.tried)
 
 
 Recipes = Mapping[str, Callable[[str], RunConfig]]

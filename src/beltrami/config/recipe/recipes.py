@@ -6,8 +6,8 @@ from pathlib import Path
 
 from beltrami.arguments import Seed, checked
 from beltrami.config.parser import override, read_config
-from beltrami.config.recipe.aids import with_aids, without_aids
-from beltrami.config.recipe.baseline import BASELINE_RECIPES, BASELINES, DATASETS, Recipes
+from beltrami.config.recipe.aids import ALL, with_aids, without_aids
+from beltrami.config.recipe.baseline import BASELINE_RECIPES, BASELINES, DATASETS, Recipes, baseline
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
 from beltrami.config.recipe.paper import PAPER, paper, paper_knn
 from beltrami.config.spec import RunConfig
@@ -68,11 +68,14 @@ def load_recipe(
     ``protocol``: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph. ``seed``: of
     weights and dropout, and of the split unless ``split_seed`` is given; by default the seeds of the file, or 0.
     ``aids``: the training aids by name, one of ``AIDS``, with the values that ``blend`` has on this dataset, as far as
-    they apply to the model; none for an empty list, the recipe's own by default.
+    they apply to the model; none for an empty list, the recipe's own by default. A baseline with all aids has the
+    settings that were chosen with them, where there are any (``EQUAL_BUDGET``).
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
+    aided = name in BASELINES and aids is not None and set(aids) == set(ALL)
     config = read_config(Path(name)) if is_file(name) else RECIPES[name](dataset)
+    config = baseline(name, dataset, aided=True) if aided else config
     if dataset != config.dataset:
         raise UnknownName(f"dataset for recipe {name!r}", dataset, [config.dataset])
     split_seed = seed if split_seed is None else split_seed

@@ -1,0 +1,67 @@
+"""Settings of baselines that validation chose among as many as were compared for our recipes on a dataset.
+
+Made by ``python benchmarks/searched.py --write`` of results/search/equal-budget.jsonl.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Searched(NamedTuple):
+    """How many configurations were compared, None if unknown, and the settings of the best, as ``--set`` takes them."""
+
+    tried: int | None
+    settings: tuple[str, ...]
+
+
+EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
+    ("gat", "cora", False): Searched(
+        93,
+        (
+            "model.dropout=0.6561",
+            "model.input_dropout=0.7296",
+            "train.optimiser=adam",
+            "train.lr=0.007707",
+            "train.weight_decay=0.01267",
+            "model.width=128",
+            "model.heads=8",
+            "model.attention_dropout=0.3397",
+        ),
+    ),
+    ("gat", "cora", True): Searched(
+        93,
+        (
+            "model.dropout=0.6561",
+            "model.input_dropout=0.7296",
+            "train.optimiser=adam",
+            "train.lr=0.007707",
+            "train.weight_decay=0.01267",
+            "model.width=128",
+            "model.heads=8",
+            "model.attention_dropout=0.3397",
+        ),
+    ),
+    ("gcn", "cora", False): Searched(
+        93,
+        (
+            "model.dropout=0.6561",
+            "model.input_dropout=0.7296",
+            "train.optimiser=adam",
+            "train.lr=0.007707",
+            "train.weight_decay=0.01267",
+            "model.width=128",
+        ),
+    ),
+    ("gcn", "cora", True): Searched(
+        93,
+        (
+            "model.dropout=0.000315",
+            "model.input_dropout=0.5945",
+            "train.optimiser=adam",
+            "train.lr=0.03457",
+            "train.weight_decay=0.01272",
+            "model.width=64",
+        ),
+    ),
+}
+"""By baseline, dataset and whether it has all training aids of ``blend``."""
