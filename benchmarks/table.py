@@ -29,7 +29,7 @@ def accuracy(folder: Path = RESULTS) -> str:
 
     From the records of the studies ``random``, ``planetoid`` and ``aids``, beside the paper's better variant.
     """
-    head = ("dataset", "random splits", "paper", "published split", "paper", "less GCN, no aids", "same aids")
+    head = ("dataset", "random splits", "paper", "published split", "paper", "over GCN, no aids", "over GCN, same aids")
     found = {name: _of_blend(folder / "study" / f"{name}.jsonl") for name in ("random", "planetoid")}
     rows = []
     for dataset in SIX:
