@@ -11,12 +11,14 @@ from beltrami.data.labelled_graph import LabelledGraph
 from beltrami.graph import Edges
 from beltrami.train import Classification
 
-TRIED: dict[str, Member] = {name: MEMBERS[name] for name in ("network", COUPLED)}
+TRIED: dict[str, Member] = {
+    name: Member(MEMBERS[name].says, (*MEMBERS[name].settings, "train.epochs=60")) for name in ("network", COUPLED)
+}
 
 
 def selected(homophily: float) -> Selection:
     """Return the selection among a network without the graph and the coupled flow on a graph of a block model."""
-    data = BlockModel(400, homophily, 5.0, 1.0).draw(seed=0)
+    data = BlockModel(300, homophily, 5.0, 1.0).draw(seed=0)
     split = make_split(data, protocol="shchur", seed=0)
     edges = Edges.build(data.edge_index, num_nodes=data.num_nodes)
     graph = LabelledGraph("blocks", [str(k) for k in range(data.num_nodes)], data.x, edges)
