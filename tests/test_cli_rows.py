@@ -26,6 +26,7 @@ def toy(beltrami: Beltrami, tmp_path: Path) -> Iterator[Path]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_a_folder_is_trained_on_predicted_and_evaluated(beltrami: Beltrami, toy: Path) -> None:
     trained = beltrami(*TRAIN)
     assert trained.code == 0, trained.err

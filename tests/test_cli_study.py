@@ -204,6 +204,7 @@ def test_all_studies_need_a_dataset_on_this_machine(
     assert "no dataset of a study is on this machine" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_cells_of_other_settings_are_left_out_of_all_studies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +245,7 @@ class InterruptedWorker:
         yield from self.worker.run(job, on_epoch)
 
 
+@pytest.mark.slow
 def test_a_study_on_a_cluster_is_interrupted_and_continues_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,7 @@ def test_the_first_paragraph_of_a_docstring_is_one_line() -> None:
     assert joined("Args:\n    z: the state.") == "Args:\n    z: the state."
 
 
+@pytest.mark.slow
 def test_docstrings_of_estimators_are_read_in_the_style_of_numpy() -> None:
     griffe = pytest.importorskip("griffe")
     read = griffe.Extensions(FirstParagraph())

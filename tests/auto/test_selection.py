@@ -35,6 +35,7 @@ def test_a_coupled_flow_is_chosen_where_neighbours_differ() -> None:
     assert metrics[COUPLED] > metrics["network"] + 0.1
 
 
+@pytest.mark.slow
 def test_a_coupled_flow_is_left_out_where_neighbours_are_alike() -> None:
     attempt = selected(0.9).attempts[-1]
     assert (attempt.name, attempt.metric) == (COUPLED, None)

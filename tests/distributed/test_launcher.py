@@ -127,6 +127,7 @@ def test_an_interrupt_stops_all_workers(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(worker.killed for worker in starter.workers)
 
 
+@pytest.mark.slow
 def test_a_remote_process_returns_its_code_and_its_last_line(tmp_path: Path) -> None:
     code, last = RemoteProcess().run(["train", "--timeout", "5m"], {}, str(tmp_path / "missing"))
     assert code == 2

@@ -74,6 +74,7 @@ def test_workers_fail_together_with_one_sentence(two: list[Found]) -> None:
         assert found["file"] == ""
 
 
+@pytest.mark.slow
 def test_a_missing_worker_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}.items():
         monkeypatch.setenv(name, value)

@@ -139,6 +139,7 @@ def test_a_killed_conversion_leaves_no_graph(tmp_path: Path) -> None:
     assert not (tmp_path / "graph").exists()
 
 
+@pytest.mark.slow
 def test_full_buckets_are_sorted_and_written_within_the_budget(tmp_path: Path) -> None:
     """Half of the buckets have just fewer records than may be in memory. The smaller of two peaks is taken, since the
     interpreter may enlarge its table of interned strings, by megabytes, in one of them."""

@@ -76,6 +76,7 @@ def test_two_coupled_nodes_decay_in_their_sum_and_their_difference(flow: Callabl
     torch.testing.assert_close(z[0] - z[1], (z0[0] - z0[1]) * math.exp((-k - 1) * T))
 
 
+@pytest.mark.slow
 @flows
 def test_a_coupled_flow_does_not_expand_the_largest_value(flow: Callable[..., Flow]) -> None:
     z0 = normal(4, 5)

@@ -231,6 +231,7 @@ def test_two_dimensional_positions_are_drawn_as_they_are(toy: Any) -> None:
     np.testing.assert_allclose(flow.positions, states_of(run, flow.times)[..., :2].numpy(), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_hyperbolic_positions_are_drawn_in_the_disc(toy: Any) -> None:
     settings = ("position.kind=hyperbolic", "model.pos=2", "flow.kind=hyperbolic", "diffusivity.kind=gaussian")
     run = toy(*settings, positions=True)
@@ -241,6 +242,7 @@ def test_hyperbolic_positions_are_drawn_in_the_disc(toy: Any) -> None:
     np.testing.assert_allclose(flow.positions, torch.tanh(size) * u / size, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_model_without_a_flow_has_no_picture(toy: Any) -> None:
     config = replace(
         small_config(), recipe="gcn", model=LayeredSpec(), flow=NoneSpec(), diffusivity=NoneSpec(), scheme=NoneSpec(),

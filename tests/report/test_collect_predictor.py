@@ -46,6 +46,7 @@ def numbers_in(rows: dict[str, dict[str, str]], column: str) -> Any:
     return np.array([float(row[column]) for row in rows.values()])
 
 
+@pytest.mark.slow
 def test_probabilities_sets_and_labels_are_those_of_the_predictor() -> None:
     data, predictor, rows = collected("classes")
     assert (data.kind, list(data.names), data.metric) == ("classes", ["cat", "dog"], "accuracy")
@@ -94,6 +95,7 @@ def test_frames_are_those_of_the_first_model() -> None:
     assert data.along.accuracy["validation"][at] == pytest.approx(right.mean())
 
 
+@pytest.mark.slow
 def test_numbers_have_intervals_and_errors_in_their_units() -> None:
     data, predictor, rows = collected("numbers")
     assert (data.kind, data.metric, data.nodes.probabilities) == ("numbers", "error", None)
@@ -120,6 +122,7 @@ def test_numbers_have_intervals_and_errors_in_their_units() -> None:
     )
 
 
+@pytest.mark.slow
 def test_several_labels_are_shown_as_zeros_and_ones() -> None:
     data, _, rows = collected("labels")
     assert (data.kind, list(data.names), data.metric) == ("labels", ["cat", "dog", "small"], "micro-F1")
@@ -135,6 +138,7 @@ def test_several_labels_are_shown_as_zeros_and_ones() -> None:
     assert data.scores["train"] == pytest.approx(2 * (true & found).sum() / (true.sum() + found.sum()))
 
 
+@pytest.mark.slow
 def test_balanced_scores_count_every_class_the_same() -> None:
     data, predictor, _ = collected("classes", balanced=True)
     assert data.metric == "balanced accuracy"
@@ -145,6 +149,7 @@ def test_balanced_scores_count_every_class_the_same() -> None:
     assert data.scores["calibration"] == pytest.approx((right[part] * weight).sum() / weight.sum(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_damaged_predictor_is_refused_in_a_sentence(tmp_path: Path) -> None:
     fit(files_of("classes").write(tmp_path / "graph")).save(tmp_path / "run")
     (tmp_path / "run" / "graph.safetensors").write_bytes(b"")
@@ -155,6 +160,7 @@ def test_a_damaged_predictor_is_refused_in_a_sentence(tmp_path: Path) -> None:
         LoadedRun.load(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_nodes_that_no_label_reaches_are_said(tmp_path: Path) -> None:
     files = two_groups(12, labelled=10)
     files.nodes += [{"id": "far"}, {"id": "away"}]

@@ -37,6 +37,7 @@ def test_the_page_in_the_docs_is_made_from_the_results() -> None:
         assert (ROOT / "docs" / "study" / f"{plot.name}.svg").is_file()
 
 
+@pytest.mark.slow
 def test_a_cell_has_mean_deviation_interval_counts_and_the_papers_figure() -> None:
     text = results_page({"random": some_records()})
     half = Sample.of([84.0, 85.0]).half
@@ -51,6 +52,7 @@ def test_a_cell_has_mean_deviation_interval_counts_and_the_papers_figure() -> No
     assert "## steps" not in text
 
 
+@pytest.mark.slow
 def test_the_page_states_how_many_configurations_were_tried() -> None:
     text = results_page({"random": some_records()})
     assert f"Configurations compared on validation\n\n{HEADER}" in text
@@ -62,6 +64,7 @@ def test_the_page_states_how_many_configurations_were_tried() -> None:
     assert "compared on validation" not in results_page({"parameters": [a_record(study="parameters")]})
 
 
+@pytest.mark.slow
 def test_missing_cells_are_named_with_the_command_that_fills_them(capsys: pytest.CaptureFixture[str]) -> None:
     text = results_page({"random": some_records()})
     row = next(line for line in text.splitlines() if line.startswith("| paper |"))

@@ -129,6 +129,7 @@ def compare(
     assert found.stats.backward_evaluations > found.stats.evaluations > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "blocks"),
     [*((name, blocks) for name in WEIGHTS for blocks in (BLOCKS[0], BLOCKS[2])), ("scaled-dot", BLOCKS[1])],
