@@ -12,6 +12,10 @@ DOT = (
     *("diffusivity.kind=scaled-dot", "diffusivity.link=squareplus", "diffusivity.width=64", "diffusivity.heads=4"),
     *("train.epochs=200", "train.attention_decay=0.0001", "train.validate_every=2"),
 )
+SHORT = (
+    *(*DOT, "model.dropout=0.465", "model.input_dropout=0.429", "model.batch_norm=true"),
+    *("scheme.time=3.582", "train.lr=0.005561", "train.weight_decay=0.004708"),
+)
 COSINE = (
     *("diffusivity.kind=scalar-cosine", "diffusivity.heads=1", "diffusivity.link=squareplus"),
     *("diffusivity.over=columns", "flow.source=true", "train.optimiser=adamax", "train.attention_decay=0.0005"),
@@ -52,10 +56,7 @@ MEMBERS: Mapping[str, Member] = {
     ),
     COUPLED: Member(
         "attention with four heads, neighbours may attract or repel",
-        (
-            *(*DOT, "model.dropout=0.465", "model.input_dropout=0.429", "model.batch_norm=true", "flow.source=true"),
-            *("flow.coupling=true", "scheme.time=3.582", "train.lr=0.005561", "train.weight_decay=0.004708"),
-        ),
+        (*SHORT, "flow.coupling=true", "flow.source=true"),
         (*CONSISTENT, "train.consistency.weight=1"),
     ),
     "uniform": Member(
@@ -75,10 +76,7 @@ MEMBERS: Mapping[str, Member] = {
     ),
     "attention": Member(
         "attention with four heads, a short time",
-        (
-            *(*DOT, "model.dropout=0.465", "model.input_dropout=0.429", "model.batch_norm=true"),
-            *("scheme.time=3.582", "train.lr=0.005561", "train.weight_decay=0.004708"),
-        ),
+        SHORT,
         (*CONSISTENT, "train.consistency.weight=1"),
     ),
     "similarity-weights": Member(

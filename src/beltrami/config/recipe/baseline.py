@@ -64,7 +64,7 @@ SETTINGS: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 """Settings by network and dataset. Validation preferred those of gcn, gat, monet and sage-mean on Cora, of gcn,
 sage-mean and gde on Citeseer, of monet on PubMed, of monet and sage-mean on Computers and of sage-mean and cgnn on
-Photo; the others there were not compared."""
+Photo; the others there were not compared. Settings of ``EQUAL_BUDGET`` come after them."""
 
 COMMON = ("model.feat=64", "model.dropout=0.5", "model.input_dropout=0.5")
 DECAY = ("train.weight_decay=0.02", "train.attention_decay=0.02")
