@@ -3,11 +3,12 @@ were searched with the budget of our recipes, src/beltrami/config/recipe/equal_b
 
 python benchmarks/searched.py [--write]
 python benchmarks/searched.py --finalists >> results/search/equal-budget.txt    # the best lines again, on more splits
+python benchmarks/searched.py --finalists 20 3 >> results/search/equal-budget.txt    # the best 20 on three splits
 """
 
+import argparse
 import json
 import statistics
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -111,25 +112,33 @@ def compared(path: Path = EQUAL) -> dict[Row, dict[tuple[str, ...], tuple[int, f
     return found
 
 
-def finalists() -> list[str]:
-    """Return lines of the best settings of each row on more splits."""
+def finalists(count: int, runs: int) -> list[str]:
+    """Return lines of the best settings of each row on more splits. Of settings that were measured on the most splits
+    so far, those of the best mean come first."""
     lines = []
     for (name, dataset, aided), tried in compared().items():
-        best = sorted(tried, key=lambda settings: -tried[settings][1])[:FINALISTS]
+        best = sorted(tried, key=tried.__getitem__, reverse=True)[:count]
         aids = ("--aids", "same") if aided else ()
-        lines += [" ".join((dataset, name, "digl", str(FINAL_RUNS), *aids, *settings)) for settings in best]
+        lines += [" ".join((dataset, name, "digl", str(runs), *aids, *settings)) for settings in best]
     return lines
 
 
-def chosen() -> dict[Row, tuple[int, tuple[str, ...]]]:
-    """Return for each row how many settings were compared, and those of the best mean over the most runs."""
-    return {row: (len(tried), max(tried, key=lambda each: tried[each])) for row, tried in sorted(compared().items())}
+def chosen() -> dict[Row, tuple[int, tuple[str, ...], float]]:
+    """Return for each row whose finalists are measured how many settings were compared, and the best of the finalists
+    with its mean validation accuracy."""
+    found = {}
+    for row, tried in sorted(compared().items()):
+        best = max(tried, key=tried.__getitem__)
+        runs, mean = tried[best]
+        if runs >= FINAL_RUNS:
+            found[row] = (len(tried), best, mean)
+    return found
 
 
 def module() -> str:
     """Return the module with the chosen settings."""
     lines = []
-    for (name, dataset, aided), (count, settings) in chosen().items():
+    for (name, dataset, aided), (count, settings, _) in chosen().items():
         texts = "".join(f'            "{each}",\n' for each in settings)
         body = f"\n        {count},\n        (\n{texts}        ),\n    " if settings else f"{count}, ()"
         lines.append(f'    ("{name}", "{dataset}", {aided}): Searched({body}),\n')
@@ -139,11 +148,10 @@ def module() -> str:
 def equal_budget() -> str:
     """Return a row per baseline, dataset and aids: settings compared, and the best by validation."""
     lines = []
-    for (name, dataset, aided), tried in sorted(compared().items()):
-        settings = max(tried, key=lambda each: tried[each])
-        runs, best = tried[settings]
+    for (name, dataset, aided), (count, settings, best) in chosen().items():
         words = ", ".join(settings) or "those of the recipe before"
-        lines.append((dataset, f"{name}+aids" if aided else name, str(len(tried)), f"{best:.2f} over {runs}", words))
+        row = f"{name}+aids" if aided else name
+        lines.append((dataset, row, str(count), f"{best:.2f} over {FINAL_RUNS}", words))
     return markdown(("dataset", "row", "configurations", "best", "its settings"), lines)
 
 
@@ -152,11 +160,20 @@ def tables() -> dict[str, str]:
     return {"searched": table(), "equal budget": equal_budget(), "edge scores": edge_scores()}
 
 
-if __name__ == "__main__":
-    if "--finalists" in sys.argv[1:]:
-        print(*finalists(), sep="\n")
-    elif "--write" in sys.argv[1:]:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the page and the settings")
+    parser.add_argument("--finalists", nargs="*", type=int, metavar="N", help="how many settings, on how many splits")
+    args = parser.parse_args()
+    if args.finalists is not None:
+        count, runs = args.finalists or (FINALISTS, FINAL_RUNS)
+        print(*finalists(count, runs), sep="\n")
+    elif args.write:
         PAGE.write_text(filled(PAGE.read_text(), tables(), page=PAGE.name))
         SETTINGS.write_text(module())
     else:
         print(*tables().values(), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()

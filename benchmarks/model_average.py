@@ -1,0 +1,217 @@
+"""Measure the average of several flows, weighted by validation (`beltrami.predict.ModelAverage`), on random splits.
+
+    python benchmarks/model_average.py photo --splits 100 --device cuda
+    python benchmarks/model_average.py photo --held --splits 10 --device cuda    # on validation nodes, no test label
+    python benchmarks/model_average.py --show
+
+The flows are the recipe `blend` from several seeds, the same on other graphs, and members of the portfolio of `--recipe
+auto` (`members`). Each is trained on the training labels of a split, and the validation nodes choose its epoch and
+time, as everywhere, and then the weights. A row per split goes to results/model_average.jsonl: accuracies of the flows,
+of the one with the best validation accuracy, and of the average. Splits that are there are not measured again.
+
+With ``--held`` splits have seeds from 1000 on, half of the validation nodes choose, and accuracies are those on the
+other half. The members and the constants of the average were chosen by these rows.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from search import FIRST_SEED, fitted, halves
+from torch import Tensor
+
+from beltrami.auto.portfolio import MEMBERS
+from beltrami.config import RunConfig, load_recipe, override
+from beltrami.data import Split, make_split
+from beltrami.errors import SolverError
+from beltrami.predict import ModelAverage
+from beltrami.result import versions
+from beltrami.run import load_problem
+from beltrami.train import accuracy, predict, seeded
+
+RESULTS = Path(__file__).parents[1] / "results" / "model_average.jsonl"
+NEIGHBOURS = ("stencil.add.kind=neighbours", "stencil.add.k=5", "stencil.add.weight=0.5")
+NO_POSITIONS = ("position.kind=none",)  # PubMed: they make no difference there and take minutes
+RANDOM_PROPAGATION = (  # Feng et al. 2020: drop nodes, diffuse several times, agree
+    *("model.node_dropout=0.5", "diffusivity.kind=uniform", "diffusivity.over=both"),
+    *("train.consistency.kind=squared", "train.consistency.passes=4"),
+)
+PUBMED_PROPAGATION = (
+    *(*NO_POSITIONS, *RANDOM_PROPAGATION, "model.batch_norm=true", "model.dropout=0.6", "model.input_dropout=0.4"),
+    *("train.consistency.weight=1", "train.consistency.temperature=0.2", "train.lr=0.05", "scheme.time=6"),
+    "train.self_training=0",
+)
+CITATION = ("cosine", "attention", "similarity-edges", "similarity-weights", "far", "uniform")
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow of the average: a recipe, or ``auto`` for a member of the portfolio, with settings and seeds."""
+
+    name: str
+    recipe: str = "auto"
+    settings: tuple[str, ...] = ()
+    seeds: int = 1
+
+    def config(self, dataset: str, protocol: str, split_seed: int, number: int) -> RunConfig:
+        """Return the configuration of one of its models on a split."""
+        seed = split_seed + 500 * number
+        blend = load_recipe("blend", dataset, protocol=protocol, seed=seed, split_seed=split_seed)
+        if self.recipe == "auto":
+            return replace(MEMBERS[self.name].config(dataset, exclusive=True, seed=seed), data=blend.data)
+        recipe = load_recipe(self.recipe, dataset, protocol=protocol, seed=seed, split_seed=split_seed)
+        return override(recipe, self.settings) if self.settings else recipe
+
+
+FLOWS: dict[str, tuple[Flow, ...]] = {
+    "cora": (
+        *(Flow("blend", "blend", seeds=3), Flow("blend-knn", "blend-knn")),
+        *(Flow("random-propagation", "blend", RANDOM_PROPAGATION), *map(Flow, CITATION)),
+    ),
+    "citeseer": (
+        *(Flow("blend", "blend", seeds=3), Flow("blend-knn", "blend-knn")),
+        *(Flow("random-propagation", "blend", RANDOM_PROPAGATION), *map(Flow, CITATION)),
+    ),
+    "pubmed": (
+        *(Flow("blend", "blend", NO_POSITIONS, seeds=3), Flow("blend-knn", "blend-knn")),
+        *(Flow("random-propagation", "blend", PUBMED_PROPAGATION), Flow("far"), Flow("cosine"), Flow("attention")),
+        *(Flow("uniform"), Flow("similarity-edges")),
+    ),
+    "coauthor-cs": (
+        *(Flow("blend", "blend", seeds=2), Flow("uniform-blend", "uniform"), Flow("cosine", seeds=3)),
+        *(Flow("attention"), Flow("similarity-edges"), Flow("uniform")),
+    ),
+    "computers": (  # blend is the member similarity-edges there
+        *(Flow("blend", "blend", seeds=3), Flow("attention", seeds=3), Flow("blend-knn", "blend-knn")),
+        *(Flow("uniform"), Flow("cosine")),
+    ),
+    "photo": (
+        *(Flow("blend", "blend", seeds=2), Flow("blend-neighbours", "blend", NEIGHBOURS, seeds=3)),
+        *(Flow("similarity-edges", seeds=2), Flow("attention"), Flow("uniform"), Flow("cosine")),
+    ),
+}
+
+
+def trained(configs: Sequence[RunConfig], splits: Sequence[Split], device: str) -> list[Tensor | None]:
+    """Return the logits of each run at all nodes, None for one that failed."""
+    problem = load_problem(configs[0], device=device)
+    models = []
+    for config in configs:
+        with seeded(config.seed):
+            models.append(problem.model(config))
+    inputs = models[0].prepare(problem.x, problem.edges, pos=problem.pos)
+    fits = fitted(configs, models, inputs, problem.dataset.y, splits, at_once=device != "cpu")
+    return [
+        None if isinstance(fit, SolverError) else predict(model, inputs, time=fit.best.time)
+        for model, fit in zip(models, fits, strict=True)
+    ]
+
+
+def measured(dataset: str, protocol: str, seeds: Sequence[int], device: str, *, held: bool) -> list[dict[str, Any]]:
+    """Return a row per split."""
+    start = time.perf_counter()
+    flows = FLOWS[dataset]
+    data = load_problem(flows[0].config(dataset, protocol, 0, 0)).dataset
+    splits, scored = [], []
+    for seed in seeds:
+        split = make_split(data, protocol=protocol, seed=seed)
+        choosing, other = halves(split) if held else (split, split.test)
+        splits.append(choosing.to(device))
+        scored.append(other.to(device))
+    names, logits = [], []
+    for flow in flows:
+        for number in range(flow.seeds):
+            names.append(f"{flow.name}-{number}" if flow.seeds > 1 else flow.name)
+            logits.append(trained([flow.config(dataset, protocol, seed, number) for seed in seeds], splits, device))
+    y, rows, seconds = data.y.to(device), [], time.perf_counter() - start
+    for k, seed in enumerate(seeds):
+        split, nodes = splits[k], scored[k]
+        found = {name: each[k] for name, each in zip(names, logits, strict=True)}
+        known = {name: each for name, each in found.items() if each is not None}
+        average = ModelAverage.fit([each[split.val] for each in known.values()], y[split.val])
+        p = average.probabilities(list(known.values()))
+        scores = {
+            name: [round(100 * accuracy(each[mask], y[mask]), 4) for mask in (split.val, nodes)]
+            for name, each in [*known.items(), ("average", p)]
+        }
+        best = max(known, key=lambda name: scores[name][0])
+        rows.append(
+            {
+                "dataset": dataset,
+                "protocol": protocol,
+                "split": seed,
+                "held": held,
+                "hash": split.hash,
+                "accuracies": scores,  # on the nodes that chose, and on the test nodes or those held out
+                "weights": dict(zip(known, average.weights, strict=True)),
+                "best": best,
+                "seconds": seconds / len(seeds),
+                "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+                "versions": versions(),
+            }
+        )
+    return rows
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def show(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the mean accuracy of the recipe, of the best flow by validation and of the average."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[row["dataset"], row["protocol"], "held" if row["held"] else "test"].append(row)
+    for key, group in groups.items():
+        blend = [next(v[1] for n, v in row["accuracies"].items() if n.startswith("blend")) for row in group]
+        one = [row["accuracies"][row["best"]][1] for row in group]
+        average = [row["accuracies"]["average"][1] for row in group]
+        error = 1.96 * statistics.stdev(average) / len(average) ** 0.5 if len(average) > 1 else float("nan")
+        means = f"blend {statistics.mean(blend):.2f}, best {statistics.mean(one):.2f}"
+        print(*key, f"n = {len(group)}: {means}, average {statistics.mean(average):.2f} ± {error:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", nargs="?", choices=sorted(FLOWS))
+    parser.add_argument("--protocol", default="digl")
+    parser.add_argument("--splits", type=int, default=100)
+    parser.add_argument("--together", type=int, default=10, help="splits trained as one program")
+    parser.add_argument("--part", default="1/1", help="such as 2/3: every third batch of splits, from the second on")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no batch that cannot end by then")
+    parser.add_argument("--held", action="store_true", help="score by validation nodes that chose nothing")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--show", action="store_true", help="print the means of the measured rows")
+    args = parser.parse_args()
+    rows = read(args.out)
+    if args.show or args.dataset is None:
+        show(rows)
+        return
+    key = (args.dataset, args.protocol, args.held)
+    done = {row["split"] for row in rows if (row["dataset"], row["protocol"], row["held"]) == key}
+    first = FIRST_SEED if args.held else 0
+    left = [seed for seed in range(first, first + args.splits) if seed not in done]
+    batches = [left[k : k + args.together] for k in range(0, len(left), args.together)]
+    part, parts = map(int, args.part.split("/"))
+    begin, longest = time.perf_counter(), 0.0
+    for seeds in batches[part - 1 :: parts]:
+        start = time.perf_counter()
+        if start - begin + longest > args.seconds:
+            break
+        found = measured(args.dataset, args.protocol, seeds, args.device, held=args.held)
+        longest = max(longest, time.perf_counter() - start)
+        with args.out.open("a") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in found))
+        show(found)
+
+
+if __name__ == "__main__":
+    main()
