@@ -78,7 +78,7 @@ def test_other_durations_are_refused(text: str) -> None:
     ("verb", "words"),
     [
         ("train", ["--nodes", "--edges", "--label", "--id", "--features", "--weight", "--split-column", "--task"]),
-        ("train", ["--budget", "--fast", "--balanced", "--calibration", "--check", "SOURCE"]),
+        ("train", ["--budget", "--fast", "--average", "--balanced", "--calibration", "--check", "SOURCE"]),
         ("predict", ["RUN", "SOURCE", "--nodes", "--edges", "--out", "--coverage", "--no-sets", "--device"]),
         ("explain", ["RUN", "NODE", "--top"]),
     ],
@@ -246,6 +246,7 @@ def test_columns_named_in_training_are_found_again(beltrami: Beltrami, tmp_path:
         (["digits", "--balanced", "--recipe", "auto"], r"`--balanced` is for a graph of your own"),
         (["digits", "--budget", "60s"], r"`--budget` is for the recipe auto: add `--recipe auto`"),
         (["digits", "--fast"], r"`--fast` is for the recipe auto"),
+        (["digits", "--average"], r"`--average` is for the recipe auto"),
         (["digits", "--calibration", "0"], r"`--calibration` is for the recipe auto"),
         (
             ["digits", "--recipe", "auto", "--compare", "2"],
@@ -270,6 +271,7 @@ def test_sources_and_options_that_do_not_fit_are_refused(beltrami: Beltrami, arg
         (["--compare", "2"], r"`--compare` is for datasets"),
         (["--budget", "soon"], r"`--budget` takes a time such as 60s, 5m or 1h; got 'soon'"),
         (["--budget", "60s", "--fast"], r"`--fast` trains no portfolio and takes no `--budget`"),
+        (["--average", "--fast"], r"`--fast` trains one model, and `--average` averages several"),
         (["--calibration", "1"], r"`--calibration` takes a share from 0 to below 1; got 1"),
         (["--seed", "-1"], r"`--seed` must be from 0"),
         (["--device", "tpu"], r"`--device` takes cpu, cuda or cuda:N; got 'tpu'"),

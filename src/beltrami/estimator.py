@@ -10,8 +10,8 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 
 from beltrami.auto.fit_graph import fit_graph
 from beltrami.data.labelled_split import CALIBRATION, FOLDS
-from beltrami.data.table import Column, Numbers, Words
-from beltrami.estimator_input import as_table, class_column, features, label_columns
+from beltrami.data.table import Column, Numbers
+from beltrami.estimator_input import as_table, check_recipe, class_column, features, label_columns, labelled_rows
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions
 from beltrami.predict.predictor import Predictor
 
@@ -58,8 +58,8 @@ class _GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, x: Any, labels: dict[str, Column], edges: Any, **options: Any) -> Predictions:
         """Train on validated features and labels; return the predictions at the training rows."""
-        if self.recipe not in ("auto", "linear"):
-            raise ValueError(f"`recipe` must be 'auto' or 'linear'; got {self.recipe!r}.")
+        average = check_recipe(self.recipe, options.pop("average", False))
+        fast = self.recipe == "linear" or labelled_rows(labels) < FEWEST_LABELS
         seed = self.random_state
         if not isinstance(seed, (int, np.integer)):
             seed = int(check_random_state(seed).randint(2**31))
@@ -67,7 +67,8 @@ class _GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.predictor_ = fit_graph(
             as_table(x, edges, labels=labels),
             budget=self.budget,
-            fast=self.recipe == "linear" or _number_of(labels) < FEWEST_LABELS,
+            fast=fast,
+            average=average and not fast,
             calibration=self.calibration,
             folds=self.folds,
             seed=int(seed),
@@ -114,6 +115,8 @@ class BeltramiClassifier(ClassifierMixin, _GraphEstimator):  # type: ignore[misc
         Seconds for the portfolio.
     balanced : bool
         Let every class count the same, however few of its rows are labelled.
+    average : bool
+        Average the models, weighted by validation, in place of keeping the best; not ``balanced``, one class a row.
     calibration : float
         Share of the labels that are set aside for :meth:`predict_set`; none if it would be fewer than 19.
     folds : int
@@ -141,6 +144,7 @@ class BeltramiClassifier(ClassifierMixin, _GraphEstimator):  # type: ignore[misc
         *,
         budget: float = BUDGET,
         balanced: bool = False,
+        average: bool = False,
         calibration: float = CALIBRATION,
         folds: int = FOLDS,
         random_state: Any = 0,
@@ -150,6 +154,7 @@ class BeltramiClassifier(ClassifierMixin, _GraphEstimator):  # type: ignore[misc
             recipe, budget=budget, calibration=calibration, folds=folds, random_state=random_state, device=device
         )
         self.balanced = balanced
+        self.average = average
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -170,7 +175,8 @@ class BeltramiClassifier(ClassifierMixin, _GraphEstimator):  # type: ignore[misc
             self.classes_, labels, task = *label_columns(y), "labels"
         else:
             self.classes_, labels, task = *class_column(column_or_1d(y, warn=True)), "classes"
-        found = cast(ClassPredictions, self._fit(x, labels, edges, task=task, balanced=self.balanced))
+        options = {"balanced": self.balanced, "average": self.average}
+        found = cast(ClassPredictions, self._fit(x, labels, edges, task=task, **options))
         self.label_distributions_ = found.probabilities.numpy()
         self.transduction_ = self._decide(self.label_distributions_)
         return self
@@ -242,9 +248,3 @@ class BeltramiRegressor(RegressorMixin, _GraphEstimator):  # type: ignore[misc]
         assert conformal is not None
         values = cast(NumberPredictions, self._at_rows(X)).values
         return np.stack([end.numpy() for end in conformal.interval(values, coverage=coverage)], 1)
-
-
-def _number_of(labels: dict[str, Column]) -> int:
-    """Return how many rows have a label."""
-    column = next(iter(labels.values()))
-    return int((column.codes >= 0).sum() if isinstance(column, Words) else (~np.isnan(column.values)).sum())

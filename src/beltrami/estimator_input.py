@@ -58,6 +58,21 @@ def label_columns(y: Array) -> tuple[Array, dict[str, Column]]:
     return np.arange(y.shape[1]), {str(c): Words(column, ["0", "1"]) for c, column in enumerate(codes.T)}
 
 
+def check_recipe(recipe: str, average: bool) -> bool:
+    """Refuse a recipe that is unknown or has nothing to average; return ``average``."""
+    if recipe not in ("auto", "linear"):
+        raise ValueError(f"`recipe` must be 'auto' or 'linear'; got {recipe!r}.")
+    if recipe == "linear" and average:
+        raise ValueError("`recipe='linear'` trains one model, and `average` averages several: leave one out.")
+    return average
+
+
+def labelled_rows(labels: Mapping[str, Column]) -> int:
+    """Return how many rows have a label."""
+    column = next(iter(labels.values()))
+    return int((column.codes >= 0).sum() if isinstance(column, Words) else (~np.isnan(column.values)).sum())
+
+
 def _known(y: Array) -> Array:
     """Return the mask of known classes: -1, None and NaN are unknown."""
     if y.dtype.kind in "iuf":

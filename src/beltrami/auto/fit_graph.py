@@ -42,6 +42,7 @@ def fit_graph(
     task: str | None = None,
     budget: Positive = BUDGET,
     fast: bool = False,
+    average: bool = False,
     balanced: bool = False,
     calibration: Share = CALIBRATION,
     seed: Seed = 0,
@@ -58,6 +59,8 @@ def fit_graph(
         task: classes, labels or numbers; by default what the label column holds.
         budget: seconds for the portfolio; baselines and preprocessing come on top.
         fast: fit linear diffusion alone, in seconds.
+        average: average the portfolio, weighted by validation, in place of keeping the best: for one class a node, with
+            100 validation labels or more. Predictions take the time of several models.
         balanced: let every class count the same, however few of its nodes are labelled.
         calibration: share of the labels that are set aside for prediction sets.
         seed: of the splits and of the weights.
@@ -67,7 +70,9 @@ def fit_graph(
         checkpoint: file in which trained members are kept; the members in it are not trained again.
     """
     targets = read_targets(table.labels, kind=task)
-    check_targets(targets, balanced=balanced)
+    check_targets(targets, balanced=balanced, average=average)
+    if fast and average:
+        raise ValueError("`fast` trains one model, and `average` averages several: leave one of them out.")
     preprocessing = Preprocessing.learn(table.columns, table.x, ids=table.ids)
     times: Sequence[float] = TIMES
     splits = split_labels(targets.y, seed=seed, calibration=calibration, column=table.split, folds=folds)
@@ -79,7 +84,7 @@ def fit_graph(
     else:
         graph = LabelledGraph.of_table(table, preprocessing, targets)
     options: dict[str, Any] = {"budget": budget, "fast": fast, "balanced": balanced, "seed": seed, "device": device}
-    options |= {"times": times, "baselines": baselines}
+    options |= {"times": times, "baselines": baselines, "average": average}
     return fit_labelled(graph, splits, preprocessing, **options, report=report, checkpoint=checkpoint)
 
 
@@ -90,6 +95,7 @@ def fit_dataset(
     calibration: float = CALIBRATION,
     budget: float = BUDGET,
     fast: bool = False,
+    average: bool = False,
     seed: int = 0,
     device: DeviceName = "cpu",
     report: Report = lambda result: None,
@@ -98,11 +104,11 @@ def fit_dataset(
     """As :func:`fit_graph`, for a named dataset with a split; a share of its validation nodes is set aside."""
     graph, preprocessing = LabelledGraph.of_dataset(dataset)
     splits = [hold_out(split, share=calibration)]
-    options: dict[str, Any] = {"budget": budget, "fast": fast, "seed": seed, "device": device}
+    options: dict[str, Any] = {"budget": budget, "fast": fast, "average": average, "seed": seed, "device": device}
     return fit_labelled(graph, splits, preprocessing, **options, report=report, checkpoint=checkpoint)
 
 
-def check_targets(targets: Targets, *, balanced: bool = False) -> None:
+def check_targets(targets: Targets, *, balanced: bool = False, average: bool = False) -> None:
     """Refuse targets that nothing can be learned from, or that the options do not suit."""
     if targets.kind == "classes" and len(targets.names) < 2:
         found = f"all labels are {targets.names[0]!r}" if targets.names else "no node has a label"
@@ -111,6 +117,10 @@ def check_targets(targets: Targets, *, balanced: bool = False) -> None:
         raise ValueError(f"{len(targets.names)} columns of numbers are given: predict one at a time.")
     if balanced and targets.kind != "classes":
         raise ValueError(f"`balanced` weights classes, and the task is {targets.kind}: leave it out.")
+    if average and targets.kind != "classes":
+        raise ValueError(f"`average` needs one class for each node, and the task is {targets.kind}: leave it out.")
+    if average and balanced:
+        raise ValueError("`average` chooses its weights by the accuracy over all nodes: leave it or `balanced` out.")
 
 
 def fit_labelled(
@@ -120,6 +130,7 @@ def fit_labelled(
     *,
     budget: float = BUDGET,
     fast: bool = False,
+    average: bool = False,
     balanced: bool = False,
     seed: int = 0,
     device: DeviceName = "cpu",
@@ -154,9 +165,8 @@ def fit_labelled(
             if checkpoint is not None:
                 options = {"budget": budget, "balanced": balanced, "seed": seed, "task": str(task)}
                 kept = KeptMembers(checkpoint, about_problem(graph, y, splits, **options))
-            selection = select(
-                graph, y, splits, linear, task=task, budget=budget, seed=seed, device=device, report=report, kept=kept
-            )
+            shared = {"task": task, "budget": budget, "average": average, "seed": seed, "device": device}
+            selection = select(graph, y, splits, linear, **shared, report=report, kept=kept)
     outputs = selection.ensemble.outputs(graph, device=device)
     calibration = _calibrate(outputs, targets, splits, centre, scale)
     record = _record(selection, results, outputs, y, splits, task, scale)
@@ -215,6 +225,7 @@ def _record(
     sizes = {name: int(mask.sum()) for name, mask in splits[0].masks.items()}
     return {
         "chosen": selection.name,
+        "weights": dict(selection.weights),
         "metric": type(task).__name__,
         "validation": selection.score.metric * unit,
         "test": test,

@@ -1,8 +1,9 @@
-"""The selection behind `--recipe auto`: train the portfolio within a budget and keep the best member by validation."""
+"""The selection behind `--recipe auto`: train the portfolio within a budget, and keep the best member by validation or
+an average of several."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -21,15 +22,17 @@ from beltrami.errors import SolverError
 from beltrami.graph.statistics import homophily
 from beltrami.memory import free_memory
 from beltrami.model.linear_diffusion import ACCURATE
-from beltrami.predict.trained_models import CHANNELS, Ensemble, new_model, prepare
+from beltrami.predict.model_average import LEAST, ModelAverage
+from beltrami.predict.trained_models import CHANNELS, AveragedEnsemble, Ensemble, new_model, prepare
 from beltrami.train import Fit, Task, ValidationScore
 
-LINEAR = "linear"
+LINEAR, AVERAGE = "linear", "average"
 LINEAR_SAYS = "a linear model of diffused features"
 STATES = 60  # states of all nodes that a training step of a long flow keeps, about
 MEMORY_SHARE = 0.5  # of the memory that a training may need
 PAIRS_PER_SECOND = 2e10  # features of pairs of nodes that one CPU core compares in a second, about
 SAME_CLASS = 0.5  # share of edges within a class from which on neighbours are not taken to differ
+AVERAGED_LABELS = 100  # validation labels from which on weights of an average are chosen
 LARGEST_SIMILARITY = 2**29  # entries of a feature matrix up to which nodes are compared by their features
 
 
@@ -47,12 +50,14 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The member that validation chose, its score, and all attempts in their order."""
+    """The member that validation chose, or the average, its score, and all attempts in their order. ``weights`` are
+    those of an average, by member."""
 
     name: str
-    ensemble: Ensemble
+    ensemble: Ensemble | AveragedEnsemble
     score: ValidationScore
     attempts: tuple[Attempt, ...]
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 def select(
@@ -63,13 +68,15 @@ def select(
     *,
     task: Task,
     budget: float,
+    average: bool = False,
     seed: int = 0,
     device: str = "cpu",
     members: Mapping[str, Member] = MEMBERS,
     report: Callable[[Attempt], None] = lambda attempt: None,
     kept: KeptMembers | None = None,
 ) -> Selection:
-    """Train every member on every split and return the one with the best mean validation metric.
+    """Train every member on every split and return the one with the best mean validation metric, or with ``average``
+    the :func:`average_members` of all.
 
     ``linear``, a fitted linear diffusion, is the first candidate. ``budget`` are seconds for the members together: each
     gets the time that is left, divided by the number of members that are left, and its splits get equal parts of that.
@@ -78,7 +85,7 @@ def select(
     ``COUPLED`` is tried where fewer than half of the edges between nodes of known class join nodes of one class.
     """
     best = linear_selection(graph, linear, seed)
-    attempts = list(best.attempts)
+    attempts, trained = list(best.attempts), {LINEAR: linear_selection(graph, linear, seed).ensemble.parts[0]}
     end = time.perf_counter() + budget
     for place, (name, member) in enumerate(members.items()):
         start = time.perf_counter()
@@ -99,11 +106,55 @@ def select(
             note = f"failed: {found}"
         elif found is not None:
             metric, seconds, note = found.score.metric, found.seconds, "" if found.complete else "stopped by the budget"
+            trained[name] = found.ensemble
             if (found.score.metric, found.score.minus_loss) > (best.score.metric, best.score.minus_loss):
                 best = Selection(name, found.ensemble, found.score, ())
         attempts.append(Attempt(name, member.says, metric, seconds, note))
         report(attempts[-1])
+    if average:
+        best = average_members(best, trained, graph, y, splits, task=task, device=device)
+        attempts += best.attempts
+        report(attempts[-1])
     return replace(best, attempts=tuple(attempts))
+
+
+def average_members(
+    best: Selection,
+    trained: Mapping[str, Ensemble],
+    graph: LabelledGraph,
+    y: Tensor,
+    splits: Sequence[Split],
+    *,
+    task: Task,
+    device: str = "cpu",
+) -> Selection:
+    """Return the average of trained members with the weights that the validation nodes of all splits choose, and an
+    attempt that describes it; with fewer than ``AVERAGED_LABELS`` of these nodes, the ``best`` member.
+    See :meth:`beltrami.predict.ModelAverage.fit`."""
+    start = time.perf_counter()
+    says = "the average of several, weighted by validation"
+    if (labels := sum(int(split.val.sum()) for split in splits)) < AVERAGED_LABELS:
+        note = f"left out: {labels} validation labels are too few to choose weights by"
+        return replace(best, attempts=(Attempt(AVERAGE, says, None, 0.0, note),))
+    outputs = {name: each.outputs(graph, device=device) for name, each in trained.items()}
+    truth = torch.cat([y[split.val] for split in splits])
+    at_val = [torch.cat([o[split.val] for o, split in zip(each, splits, strict=True)]) for each in outputs.values()]
+    found = ModelAverage.fit(at_val, truth)
+    weights = dict(zip(trained, found.weights, strict=True))
+    temperatures = dict(zip(trained, found.temperatures, strict=True))
+    names = sorted((name for name in trained if weights[name]), key=lambda name: -weights[name])
+    chosen = ModelAverage(tuple(weights[name] for name in names), tuple(temperatures[name] for name in names))
+    averaged = AveragedEnsemble(tuple(trained[name] for name in names), chosen)
+    metrics, losses = [], []
+    for k, split in enumerate(splits):
+        p = chosen.probabilities([outputs[name][k][split.val] for name in names])
+        logits = p.clamp(min=LEAST).log()
+        metrics.append(float(task.metric(logits, y[split.val])))
+        losses.append(float(task.loss(logits, y[split.val], reduction="mean")))
+    score = ValidationScore(_mean(metrics), -_mean(losses), 0.0)
+    note = ", ".join(f"{100 * weights[name]:.0f}% {name}" for name in names)
+    attempt = Attempt(AVERAGE, says, score.metric, time.perf_counter() - start, note)
+    return Selection(AVERAGE, averaged, score, (attempt,), {name: weights[name] for name in names})
 
 
 def train_member(

@@ -64,6 +64,7 @@ def train(
     ] = None,
     budget: own.Budget = None,
     fast: own.Fast = False,
+    average: own.Average = False,
     calibration: own.Calibration = None,
     split: Annotated[str | None, Option(help="Split protocol: planetoid, digl or shchur; else the recipe's.")] = None,
     split_seed: Annotated[
@@ -109,7 +110,7 @@ def train(
 
     Examples:
     - `beltrami train my/ --label class --check` prints what was understood; without `--check` it trains.
-    - `beltrami train --nodes nodes.csv --edges edges.csv --label class --budget 5m`
+    - `beltrami train --nodes nodes.csv --edges edges.csv --label class --budget 5m`, with `--average` of all models
     - `beltrami train` trains on handwritten digits, with nothing to download.
     - `beltrami train cora --split planetoid --seed 3`
     - `beltrami train photo --recipe uniform --set scheme.time=2 --device cuda`
@@ -131,9 +132,8 @@ def train(
 
     running = Running(out, check_device(device), resume, force, checkpoint, quiet, json)
     several = SeveralWorkers(workers, parts, timeout, address)
-    options = own.GraphOptions(
-        nodes, edges, label, id, features, weight, split_column, task, balanced, check, budget, fast, calibration
-    )
+    named = (nodes, edges, label, id, features, weight, split_column, task)
+    options = own.GraphOptions(*named, balanced, check, budget, fast, average, calibration)
     if check:
         own.refuse_for_check({**running.training_only, **several.given, "--log": log, "--compare": compare})
     if nodes is None and edges is None and is_folder(source):

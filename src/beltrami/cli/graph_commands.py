@@ -40,7 +40,7 @@ def train_graph(source: str | None, options: GraphOptions, running: Running, *, 
         _check(table, options, fitting)
         return
     targets = read_targets(table.labels, kind=options.task)
-    check_targets(targets, balanced=options.balanced)
+    check_targets(targets, balanced=options.balanced, average=options.average)
     split_labels(targets.y, column=table.split, **_drawing(fitting))  # refuses before anything is made
 
     def train(checkpoint: Path) -> "Predictor":
@@ -211,7 +211,7 @@ def _check(table: "GraphTable", options: GraphOptions, fitting: Mapping[str, Any
     with display("summarising the graph"):
         summary = summarise(table, task=options.task, **_drawing(fitting))
     if summary.targets is not None:
-        check_targets(summary.targets, balanced=options.balanced)
+        check_targets(summary.targets, balanced=options.balanced, average=options.average)
     limits = {name: value for name, value in fitting.items() if name in ("budget", "fast")}
     print_check(summary, estimate_cost(summary.graph, summary.splits, **limits))
 

@@ -30,6 +30,9 @@ SplitColumn = Annotated[str | None, Option(help="Own graph: the column that says
 TaskName = Annotated[str | None, Option("--task", help="Own graph: classes, labels or numbers; else by the labels.")]
 Budget = Annotated[str | None, Option(help="Recipe auto: time for training, such as 60s, 5m or 1h; 60s by default.")]
 Fast = Annotated[bool, Option("--fast", help="Recipe auto: linear diffusion alone, in seconds.")]
+Average = Annotated[
+    bool, Option("--average", help="Recipe auto: average the models, weighted by validation, in place of the best one.")
+]
 Balanced = Annotated[bool, Option("--balanced", help="Own graph: every class counts the same, large or small.")]
 Calibration = Annotated[
     float | None, Option(help="Recipe auto: share of the labels set aside for prediction sets; 0.2 by default.")
@@ -53,6 +56,7 @@ class GraphOptions:
     check: bool = False
     budget: str | None = None
     fast: bool = False
+    average: bool = False
     calibration: float | None = None
 
     def check_dataset(self, name: str | None, recipe: str) -> None:
@@ -64,7 +68,7 @@ class GraphOptions:
                 continue
             if option == "check" and recipe != AUTO:
                 continue
-            if option not in ("budget", "fast", "calibration"):
+            if option not in ("budget", "fast", "average", "calibration"):
                 raise ValueError(f"`{flag}` is for a graph of your own: {remedy}.")
             if recipe != AUTO:
                 raise ValueError(f"`{flag}` is for the recipe auto: add `--recipe auto`, or leave it out.")
@@ -73,9 +77,11 @@ class GraphOptions:
         """Return the seed and the options of the recipe auto that were given, as ``fit_graph`` takes them."""
         if self.fast and self.budget is not None:
             raise ValueError("`--fast` trains no portfolio and takes no `--budget`: leave one of them out.")
+        if self.fast and self.average:
+            raise ValueError("`--fast` trains one model, and `--average` averages several: leave one of them out.")
         if self.calibration is not None and not 0 <= self.calibration < 1:
             raise ValueError(f"`--calibration` takes a share from 0 to below 1; got {self.calibration:g}.")
-        found: dict[str, Any] = {"seed": seed, "fast": self.fast}
+        found: dict[str, Any] = {"seed": seed, "fast": self.fast, "average": self.average}
         if self.budget is not None:
             found["budget"] = read_duration(self.budget)
         if self.calibration is not None:

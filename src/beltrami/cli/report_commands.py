@@ -160,6 +160,9 @@ def explain(
     with display("explaining"):
         found = predictor.explain(node)
     print_explanation(found, predictor.graph.ids, targets.names, **shown, count=top)
+    if weights := predictor.record.get("weights"):
+        name, share = next(iter(weights.items()))
+        typer.echo(f"explained is {name}, {100 * share:.0f}% of the average that predicts")
     if targets.kind == "numbers":
         typer.echo(f"in standard deviations of the labels, from their mean, {predictor.calibration.centre[0]:.4g}")
 

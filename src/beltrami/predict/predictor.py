@@ -12,8 +12,6 @@ from torch import Tensor
 
 from beltrami import file_limits as limits
 from beltrami.arguments import AnyPath, checked
-from beltrami.config.build import check_settings
-from beltrami.config.parser import read_config
 from beltrami.config.spec import SCHEMA
 from beltrami.data.dataset import Split
 from beltrami.data.file import write_atomically
@@ -23,13 +21,14 @@ from beltrami.data.preprocess import Preprocessing
 from beltrami.data.target import Targets
 from beltrami.errors import DataError
 from beltrami.predict.conformal import Conformal
+from beltrami.predict.ensemble_file import ensemble_facts, load_ensemble, save_ensemble
 from beltrami.predict.graph_file import load_graph, save_graph
 from beltrami.predict.predictions import ClassPredictions, NumberPredictions, Predictions, label_reaches
 from beltrami.predict.predictor_file import PredictorFacts
 from beltrami.predict.shares import Explanation
-from beltrami.predict.trained_models import Ensemble, new_model, task_of
+from beltrami.predict.trained_models import AveragedEnsemble, Ensemble, task_of
 from beltrami.run_folder import begin_to_save, check_digests, digests
-from beltrami.train import Task, load_weights, save_weights
+from beltrami.train import Task
 
 NEW_GRAPH = (
     "The graph is not the one that the model was trained on: its coverage is not guaranteed, and no sets are given."
@@ -58,7 +57,7 @@ class Predictor:
     ``graph`` and ``splits`` are those it was trained on; ``record`` says how it was found: attempts, baselines, times.
     """
 
-    ensemble: Ensemble
+    ensemble: Ensemble | AveragedEnsemble
     graph: LabelledGraph
     splits: tuple[Split, ...]
     preprocessing: Preprocessing
@@ -125,7 +124,8 @@ class Predictor:
         )
 
     def explain(self, node: str) -> Explanation:
-        """Return from which nodes and along which edges the prediction at a node, named by its id, came."""
+        """Return from which nodes and along which edges the prediction at a node, named by its id, came. For averaged
+        models, it is the prediction of those with the largest weight."""
         if node not in self.graph.ids:
             raise ValueError(f"the graph has no node {node!r}: its first ids are {', '.join(self.graph.ids[:3])}.")
         return self.ensemble.explain(self.graph, list(self.graph.ids).index(node), exclusive=self.exclusive)
@@ -135,15 +135,8 @@ class Predictor:
         """Write the predictor into a folder; ``predictor.json``, with the digests of the others, comes last."""
         folder = Path(folder)
         begin_to_save(folder)
-        write_atomically(folder / "config.json", self.ensemble.config.to_json().encode())
-        for k, model in enumerate(self.ensemble.models):
-            save_weights(model, folder / f"model-{k}.safetensors")
         save_graph(folder / "graph.safetensors", self.graph, self.splits)
-        names = [
-            "config.json",
-            "graph.safetensors",
-            *(f"model-{k}.safetensors" for k in range(len(self.ensemble.models))),
-        ]
+        names = ["graph.safetensors", *save_ensemble(folder, self.ensemble)]
         facts = {**self._facts(), "files": digests(folder, names)}
         write_atomically(folder / "predictor.json", json.dumps(facts, indent=2).encode())
 
@@ -175,20 +168,13 @@ class Predictor:
             raise DataError(f"{found}, and this version reads {SCHEMA}: train again.")
         facts = PredictorFacts.parse(values)
         check_digests(folder, facts.files)
-        config = read_config(folder / "config.json")
-        check_settings(config)
-        facts.check_times(config)
         graph, splits = load_graph(folder / "graph.safetensors", names=tuple(facts.names), kind=facts.kind)
         if graph.x.shape[1] != facts.preprocessing.num_features:
             raise ValueError(f"the graph has {graph.x.shape[1]} features, not {facts.preprocessing.num_features}")
-        models = []
-        for k in range(len(facts.times)):
-            models.append(new_model(config, graph, outputs=len(facts.names)))
-            load_weights(models[-1], folder / f"model-{k}.safetensors")
+        ensemble = load_ensemble(folder, facts, graph)
         stated = facts.calibration
         conformal = None if stated.conformal is None else stated.conformal.build()
         calibration = Calibration(stated.temperature, tuple(stated.centre), tuple(stated.scale), conformal)
-        ensemble = Ensemble(config, tuple(models), tuple(facts.times))
         return Predictor(ensemble, graph, splits, facts.preprocessing, calibration, facts.record)
 
     def _facts(self) -> dict[str, Any]:
@@ -197,7 +183,7 @@ class Predictor:
             "schema": SCHEMA,
             "kind": self.targets.kind,
             "names": self.targets.names,
-            "times": self.ensemble.times,
+            **ensemble_facts(self.ensemble),
             "preprocessing": self.preprocessing.to_json(),
             "calibration": {
                 "temperature": calibration.temperature,

@@ -1,7 +1,7 @@
 """The content of ``predictor.json``: types and ranges of what a predictor is made of."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,27 @@ class CalibrationFacts:
 
 
 @dataclass(frozen=True)
+class AverageFacts:
+    """Weights and temperatures of averaged ensembles, and the times of all but the first; see
+    :class:`~beltrami.predict.trained_models.AveragedEnsemble`."""
+
+    weights: list[float]
+    temperatures: list[float]
+    times: list[list[float]]
+
+    def check(self, models: int) -> None:
+        """Refuse numbers that no average has; an ensemble has this number of ``models``."""
+        sizes = {len(self.weights), len(self.temperatures), 1 + len(self.times)}
+        if len(sizes) > 1 or any(len(each) != models for each in self.times):
+            raise ValueError("`average` has another number of weights, temperatures or times than ensembles")
+        numbers = [*self.weights, *self.temperatures, *(time for each in self.times for time in each)]
+        if not all(map(math.isfinite, numbers)) or min(self.weights) < 0 or abs(sum(self.weights) - 1) > 1e-6:
+            raise ValueError("`average` has weights that are not shares of 1, or a number that is not finite")
+        if min(self.temperatures) <= 0:
+            raise ValueError("`average` has a temperature that is not positive")
+
+
+@dataclass(frozen=True)
 class PredictorFacts:
     """Targets, times, preprocessing and calibration of a predictor, and the digests of its other files."""
 
@@ -48,6 +69,7 @@ class PredictorFacts:
     calibration: CalibrationFacts
     record: dict[str, Any]
     files: dict[str, str] = field(default_factory=dict)
+    average: AverageFacts | None = None
 
     @staticmethod
     def parse(values: Mapping[str, Any]) -> "PredictorFacts":
@@ -59,10 +81,18 @@ class PredictorFacts:
             raise ValueError("a time, a temperature or a scale is no positive number")
         if facts.kind == "numbers" and not len(facts.names) == len(calibration.centre) == len(calibration.scale):
             raise ValueError("`calibration` has another number of targets than `names`")
+        if facts.average is not None:
+            facts.average.check(len(facts.times))
         return facts
 
-    def check_times(self, config: RunConfig) -> None:
-        """Refuse times beyond those at which the training looked for the best one."""
-        last = terminal_time(config.scheme) * getattr(config.train.time_grid, "multiple", 1.0)
-        if not all(0 <= time <= last * (1 + 1e-6) for time in self.times):
-            raise ValueError(f"`times` are not between 0 and {last:g}, where the flow of the configuration ends")
+    @property
+    def all_times(self) -> list[list[float]]:
+        """The times of the models of every ensemble."""
+        return [self.times, *(self.average.times if self.average is not None else [])]
+
+
+def check_times(times: Sequence[float], config: RunConfig) -> None:
+    """Refuse times beyond those at which the training looked for the best one."""
+    last = terminal_time(config.scheme) * getattr(config.train.time_grid, "multiple", 1.0)
+    if not all(0 <= time <= last * (1 + 1e-6) for time in times):
+        raise ValueError(f"`times` are not between 0 and {last:g}, where the flow of the configuration ends")

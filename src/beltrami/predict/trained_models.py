@@ -1,4 +1,4 @@
-"""Models of one configuration, one for each split of the labels, that predict together."""
+"""Trained models that predict together: one for each split of the labels, and averages of several configurations."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +18,7 @@ from beltrami.graph.sparse_matrix import sparse_where_it_pays
 from beltrami.model import Classifier, Inputs
 from beltrami.model.coder import Matrix
 from beltrami.predict.explain import explain
+from beltrami.predict.model_average import LEAST, ModelAverage
 from beltrami.predict.shares import Explanation, Margin
 from beltrami.run import similarity_edges
 from beltrami.train import Classification, MultiLabel, Regression, Task, predict
@@ -37,6 +38,11 @@ class Ensemble:
     models: tuple[Classifier, ...]
     times: tuple[float, ...]
 
+    @property
+    def parts(self) -> tuple["Ensemble", ...]:
+        """The ensembles it is made of: itself."""
+        return (self,)
+
     def outputs(self, graph: LabelledGraph, *, device: str = "cpu") -> Tensor:
         """Return the outputs of every model at all nodes, (models, n, outputs), on the CPU."""
         return torch.stack(self._each(graph, device, lambda model, inputs, t: predict(model, inputs, time=t).cpu()))
@@ -52,9 +58,12 @@ class Ensemble:
             models[-1].load_state_dict(weights)
         return Ensemble(config, tuple(model.eval() for model in models), self.times)
 
-    def explain(self, graph: LabelledGraph, node: int, *, exclusive: bool = True) -> Explanation:
-        """Return what the mean output at a node came from; see :func:`beltrami.predict.explain.explain`."""
-        mean = self.outputs(graph).mean(0)[node]
+    def explain(
+        self, graph: LabelledGraph, node: int, *, exclusive: bool = True, outputs: Tensor | None = None
+    ) -> Explanation:
+        """Return what the mean output at a node came from; see :func:`beltrami.predict.explain.explain`. The margin is
+        that of the class which ``outputs`` (classes,) predict over the next one, by default those of these models."""
+        mean = self.outputs(graph).mean(0)[node] if outputs is None else outputs
         margin = Margin.of(mean, predicted=None, other=None, exclusive=exclusive)
         chosen: dict[str, Any] = {"predicted": margin.predicted, "other": margin.other, "exclusive": exclusive}
         return Explanation.mean(
@@ -66,6 +75,46 @@ class Ensemble:
             x, edges = prepare(self.config, graph, device=device)
             models = [model.to(device) for model in self.models]
             return [use(model, model.prepare(x, edges), t) for model, t in zip(models, self.times, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedEnsemble:
+    """Ensembles of several configurations, trained on the same splits, whose probabilities are averaged.
+
+    The first has the largest weight. Its settings and times stand for all in reports, and explanations are its own.
+    """
+
+    parts: tuple[Ensemble, ...]
+    average: ModelAverage
+
+    @property
+    def config(self) -> RunConfig:
+        return self.parts[0].config
+
+    @property
+    def models(self) -> tuple[Classifier, ...]:
+        return self.parts[0].models
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return self.parts[0].times
+
+    def outputs(self, graph: LabelledGraph, *, device: str = "cpu") -> Tensor:
+        """Return for every split the logarithms of the averaged probabilities at all nodes, (splits, n, classes), on
+        the CPU."""
+        found = [part.outputs(graph, device=device) for part in self.parts]
+        averaged = [self.average.probabilities([outputs[k] for outputs in found]) for k in range(len(self.models))]
+        return torch.stack(averaged).clamp(min=LEAST).log()
+
+    def accurate(self) -> "AveragedEnsemble":
+        """Return the same models with small tolerances; see :meth:`Ensemble.accurate`."""
+        return AveragedEnsemble(tuple(part.accurate() for part in self.parts), self.average)
+
+    def explain(self, graph: LabelledGraph, node: int, *, exclusive: bool = True) -> Explanation:
+        """Return what the output of the first ensemble at a node came from: its margin of the class that the average
+        predicts over the next one."""
+        mean = self.outputs(graph).mean(0)[node]
+        return self.parts[0].explain(graph, node, exclusive=exclusive, outputs=mean)
 
 
 def task_of(targets: Targets) -> Task:

@@ -37,12 +37,12 @@ def read_predictor(folder: Path, *, shown_as: str, device: str) -> Parts:
     edges = f"{int(neighbours(graph.edges).sum()) // 2:,} edges"
     if graph.by_features:
         edges += f" between each node and its {graph.neighbours} nearest by the features"
-    models, sign = len(predictor.ensemble.models), -1.0 if kind == "numbers" else 1.0
+    sign = -1.0 if kind == "numbers" else 1.0
     facts = {
         "graph": f"{graph.num_nodes:,} nodes, {edges}, {graph.x.shape[1]:,} features",
         "chosen model": f"{chosen}: {says}",
         "comparison": gain_in_words(predictor),
-        "models": "one" if models == 1 else f"{models}, one for each fold; their mean predicts, and the first is drawn",
+        "models": _models(predictor),
         "terminal time": " and ".join(f"{time:.3g}" for time in dict.fromkeys(predictor.ensemble.times)),
         **calibration_facts(predictor),
     }
@@ -66,6 +66,15 @@ def read_predictor(folder: Path, *, shown_as: str, device: str) -> Parts:
     results = fit_results(predictor).items()
     baselines = [(name, sign * value, None if test is None else sign * test) for name, (value, test) in results]
     return data, shown, partial(_explain, predictor), lambda: baselines
+
+
+def _models(predictor: Predictor) -> str:
+    """Return how many models predict, and which of them is drawn."""
+    parts, folds = len(predictor.ensemble.parts), len(predictor.ensemble.models)
+    each = ", one for each fold" if folds > 1 else ""
+    if parts > 1:
+        return f"{parts} are averaged{each}; the one of the largest share is drawn and explained"
+    return f"{folds}{each}; their mean predicts, and the first is drawn" if each else "one"
 
 
 def _names(predictor: Predictor) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from beltrami.auto.portfolio import MEMBERS
-from beltrami.auto.selection import LINEAR, LINEAR_SAYS
+from beltrami.auto.selection import AVERAGE, LINEAR, LINEAR_SAYS
 from beltrami.predict.predictor import Predictor
 
 DIFFUSION = "linear diffusion"
@@ -14,6 +14,9 @@ METRICS = {"classes": "accuracy", "labels": "micro-F1", "numbers": "error"}
 def chosen_model(predictor: Predictor) -> tuple[str, str]:
     """Return the name of the model that validation chose, and what it is."""
     found = predictor.record["chosen"]
+    if found == AVERAGE:
+        shares = [f"{100 * share:.0f}% {name}" for name, share in predictor.record["weights"].items()]
+        return found, f"of {', '.join(shares)}"
     chosen = DIFFUSION if found == LINEAR else found
     return chosen, MEMBERS[chosen].says if chosen in MEMBERS else LINEAR_SAYS
 
