@@ -130,6 +130,7 @@ def measured(dataset: str, protocol: str, seeds: Sequence[int], device: str, *, 
         for number in range(flow.seeds):
             names.append(f"{flow.name}-{number}" if flow.seeds > 1 else flow.name)
             logits.append(trained([flow.config(dataset, protocol, seed, number) for seed in seeds], splits, device))
+            print(f"{dataset}, splits from {seeds[0]}: {names[-1]}, {time.perf_counter() - start:.0f} s", flush=True)
     y, rows, seconds = data.y.to(device), [], time.perf_counter() - start
     for k, seed in enumerate(seeds):
         split, nodes = splits[k], scored[k]
