@@ -39,7 +39,7 @@ def noisy(*, labelled: int) -> Files:
 def averaged() -> Predictor:
     """Return the average of what a short budget allows on 600 labels."""
     with TemporaryDirectory() as folder:
-        return fit(noisy(labelled=600).write(Path(folder)), fast=False, average=True, budget=2.0)
+        return fit(noisy(labelled=600).write(Path(folder)), fast=False, average=True, budget=1.0)
 
 
 def test_probabilities_are_the_mean_of_those_of_the_parts() -> None:
@@ -162,7 +162,7 @@ def test_an_estimator_averages() -> None:
     y = random.randint(3, size=800)
     X = random.randn(800, 4) + 1.5 * np.eye(3, 4)[y]
     seen = np.where(np.arange(800) < 700, y, -1)
-    model = BeltramiClassifier(average=True, budget=2.0).fit(X, seen)
+    model = BeltramiClassifier(average=True, budget=1.0).fit(X, seen)
     assert model.predictor_.record["chosen"] == AVERAGE
     assert (model.predict_nodes(range(700, 800)) == y[700:]).mean() > 0.6
     assert model.predict_proba(X[700:]).sum(1) == pytest.approx(np.ones(100), abs=1e-5)

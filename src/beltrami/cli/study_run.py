@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,19 +34,23 @@ class Execution:
     cpus: float | None = None
     gpus: float | None = None
     hours: float | None = None
+    processes: int | None = None
 
     def executor(self, work: "Work") -> "tuple[Executor, int]":
         """Return the executor and the size of its batches."""
         from beltrami.lab.study.runner import BatchWorker, batch_size, local_executor
 
         size = batch_size(work, device=self.device, together=self.together)
-        if self.address is None and self.cpus is None and self.gpus is None:
-            return local_executor(work, device=check_device(self.device), size=size)
-        if work.exclusive:
+        by_ray = not (self.address is None and self.cpus is None and self.gpus is None)
+        if work.exclusive and (by_ray or self.processes not in (None, 1)):
             raise ValueError(
-                "times are measured without other work on the machine: leave out `--address`, `--cpus-per-batch` and "
-                "`--gpus-per-batch`."
+                "times are measured without other work on the machine: leave out `--address`, `--cpus-per-batch`, "
+                "`--gpus-per-batch` and `--processes`."
             )
+        if not by_ray:
+            return local_executor(work, device=check_device(self.device), size=size, processes=self.processes)
+        if self.processes is not None:
+            raise ValueError("Ray decides how many batches it runs at once: leave out `--processes`.")
         worker, address = BatchWorker(work, self.device), self.address or "local"
         verb = "beltrami study --address"
         return ray_executor(verb, worker, "batch", self.device, cpus=self.cpus, gpus=self.gpus, address=address), size
@@ -124,7 +128,7 @@ def _run_unattended(
 
     if limit is not None and limit.left <= 0 and study.name in folder:
         return
-    executor, size = options.executor(study.work)
+    executor, size = (replace(options, processes=None) if study.work.exclusive else options).executor(study.work)
     with RecordLog(options.out / f"{study.name}.jsonl", resume=resume) as log:
         changed = set(changed_cells(runs, latest(log.records)))
         for dataset, method in sorted(changed):

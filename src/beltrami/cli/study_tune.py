@@ -27,6 +27,9 @@ def study(
     device: Device = "cpu",
     hours: Annotated[float | None, Option(help="Start no batch that cannot end in so many hours.")] = None,
     together: Annotated[int | None, Option(help="Runs in one program; by default 25 on a GPU, 1 on the CPU.")] = None,
+    processes: Annotated[
+        int | None, Option(help="Batches at once, in a process each; by default one on a GPU.")
+    ] = None,
     address: Address = None,
     cpus_per_batch: Annotated[float | None, Option(help="Cores of a batch, with Ray; 1 by default.")] = None,
     gpus_per_batch: Annotated[float | None, Option(help="GPUs of a batch, with Ray; 1 with `--device cuda`.")] = None,
@@ -47,8 +50,11 @@ def study(
     - `positions`: with and without, and over their width. `rewiring`: the graph that the flow is on.
     - `steps`: Euler's step size. `solvers`: all of them. `time`: accuracy along the flow.
 
+    A GPU that one batch does not keep busy takes several: `--processes 4`, best with NVIDIA's MPS. Times are then those
+    of a shared machine, and so they are with Ray.
+
     With `--address`, `--cpus-per-batch` or `--gpus-per-batch`, Ray (`beltrami[tune]`) runs as many batches of
-    `--together` runs at once as there is room for. The table is the same; times are those of a shared machine.
+    `--together` runs at once as there is room for. The table is the same.
 
     Examples:
     - `beltrami study random --device cuda`
@@ -72,7 +78,7 @@ def study(
     for option, given, named in (("--datasets", datasets, only), ("--methods", methods, rows)):
         if given and not named:
             raise ValueError(f"`{option} {','.join(given)}` names nothing: give names, or leave it out for all.")
-    options = Execution(out, resume, device, together, address, cpus_per_batch, gpus_per_batch, hours)
+    options = Execution(out, resume, device, together, address, cpus_per_batch, gpus_per_batch, hours, processes)
     if name == ALL:
         own = {"--methods": rows, "--splits": splits, "--inits": inits, "--set": settings, "--aids": aids}
         for option in [option for option, value in {**own, "--show": show}.items() if value]:

@@ -165,6 +165,10 @@ def test_runs_together_are_shared_by_processes_on_a_cpu(monkeypatch: pytest.Monk
         executor, batch = local_executor(TRAIN, device="cpu", size=size)
         assert isinstance(executor, Processes)
         assert (executor.size, batch) == expected
+    for device in ("cpu", "cuda"):
+        executor, batch = local_executor(TRAIN, device=device, size=25, processes=3)
+        assert isinstance(executor, Processes)
+        assert (executor.size, batch) == (3, 25)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     for device, size in (("cpu", 8), ("cuda", 25)):
         executor, batch = local_executor(TRAIN, device=device, size=size)

@@ -98,9 +98,14 @@ def batch_size(work: Work, *, device: str, together: int | None) -> int:
     return size if work.many is not None else 1
 
 
-def local_executor(work: Work, *, device: str, size: int) -> tuple[Executor, int]:
-    """Return an executor on this machine and the size of its batches. On a GPU, ``size`` runs are one program. On a
-    CPU, they are shared by as many processes as torch uses threads."""
+def local_executor(work: Work, *, device: str, size: int, processes: int | None = None) -> tuple[Executor, int]:
+    """Return an executor on this machine and the size of its batches. With ``processes``, so many batches of ``size``
+    runs are made at once. Else, on a GPU ``size`` runs are one program, and on a CPU they are shared by as many
+    processes as torch uses threads."""
+    if processes is not None and processes < 1:
+        raise ValueError(f"`--processes` needs at least 1; got {processes}.")
+    if processes is not None and processes > 1:
+        return Processes(BatchWorker(work, device), processes), size
     processes = min(torch.get_num_threads(), size) if device == "cpu" else 1
     if processes == 1:
         return Local(BatchWorker(work, device)), size
