@@ -97,3 +97,5 @@ def test_what_cannot_be_averaged_is_refused() -> None:
         ModelAverage.fit([logits[0] / 0], y)
     with pytest.raises(ValueError, match="the average is of 1 models; got the outputs of 2"):
         ModelAverage((1.0,), (1.0,)).probabilities(logits)
+    with pytest.raises(ValueError, match="got 2 `weights` and 1 `temperatures`"):
+        ModelAverage((0.5, 0.5), (1.0,))

@@ -15,6 +15,7 @@ LEAST = 1e-6  # a smaller probability of the class counts as this one, so that o
 UNKNOWN_LABELS = 0.2  # keeps a temperature from certainty where a few nodes are all right
 
 
+@checked
 @dataclass(frozen=True)
 class ModelAverage:
     r"""A weighted mean of the probabilities of several models, each at its own temperature.
@@ -24,6 +25,13 @@ class ModelAverage:
 
     weights: tuple[float, ...]
     temperatures: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != len(self.temperatures):
+            raise ValueError(
+                "ModelAverage needs a weight and a temperature for each model; "
+                f"got {len(self.weights)} `weights` and {len(self.temperatures)} `temperatures`."
+            )
 
     @staticmethod
     @checked

@@ -15,6 +15,32 @@ class Searched(NamedTuple):
 
 
 EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
+    ("gat", "citeseer", False): Searched(
+        235,
+        (
+            "model.dropout=0.5489",
+            "model.input_dropout=0.09831",
+            "train.optimiser=rmsprop",
+            "train.lr=0.001161",
+            "train.weight_decay=0.4245",
+            "model.width=128",
+            "model.heads=8",
+            "model.attention_dropout=0.05315",
+        ),
+    ),
+    ("gat", "citeseer", True): Searched(
+        235,
+        (
+            "model.dropout=0.5068",
+            "model.input_dropout=0.0303",
+            "train.optimiser=adam",
+            "train.lr=0.03232",
+            "train.weight_decay=0.05665",
+            "model.width=128",
+            "model.heads=8",
+            "model.attention_dropout=0.4015",
+        ),
+    ),
     ("gat", "cora", False): Searched(
         93,
         (
@@ -39,6 +65,28 @@ EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
             "model.width=128",
             "model.heads=8",
             "model.attention_dropout=0.3397",
+        ),
+    ),
+    ("gcn", "citeseer", False): Searched(
+        235,
+        (
+            "model.dropout=0.1973",
+            "model.input_dropout=0.542",
+            "train.optimiser=rmsprop",
+            "train.lr=0.004012",
+            "train.weight_decay=0.07464",
+            "model.width=64",
+        ),
+    ),
+    ("gcn", "citeseer", True): Searched(
+        235,
+        (
+            "model.dropout=0.03374",
+            "model.input_dropout=0.288",
+            "train.optimiser=adam",
+            "train.lr=0.005775",
+            "train.weight_decay=0.0576",
+            "model.width=32",
         ),
     ),
     ("gcn", "cora", False): Searched(
