@@ -151,7 +151,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
         (("--recipe", "gcn"), "unknown recipe for a graph folder 'gcn'"),
         (("--label", "class"), "`--label` does not apply to a graph folder"),
         (("--compare", "2"), "`--compare` does not apply to a graph folder"),
-        (("--set", "train.self_training=5"), "training in blocks has no `train.consistency`"),
+        (("--set", "train.self_training=5"), "training in blocks has none of `train.consistency`"),
         (("--set", "position.kind=ppr"), "the positions of a graph folder are in its pos.npy"),
         (("--set", "model.batch_norm=true"), "needs no batch norm"),
         (("--set", "model.kind=gcn"), "here `model.kind=gcn`"),

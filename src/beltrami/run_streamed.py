@@ -50,8 +50,10 @@ def streamed_config(folder: Path, *, recipe: str = "blend", seed: int = 0, setti
     name = as_name(folder.resolve().name) or "graph"
     config = replace(EXPONENTIAL, dataset=name, recipe=recipe, seed=seed)
     config = override(config, [*COMMON, *RECIPES[recipe], *settings])
-    if config.train.consistency.kind != "none" or config.train.self_training:
-        raise ValueError("training in blocks has no `train.consistency` and no `train.self_training`: leave them out.")
+    train = config.train
+    if train.consistency.kind != "none" or train.self_training or train.distillation.kind != "none":
+        settings = "`train.consistency`, `train.self_training` and `train.distillation`"
+        raise ValueError(f"training in blocks has none of {settings}: leave them out.")
     if config.position.kind != "none":
         raise ValueError("the positions of a graph folder are in its pos.npy: leave `position.kind` out.")
     check_settings(config)

@@ -213,7 +213,7 @@ def test_the_number_of_configurations_compared_is_no_setting() -> None:
     assert search_count(TUNED) == 40
     assert search_count(load_recipe("blend", "cora")) == ON_DATASETS["cora"]
     assert search_count(load_recipe("gcn", "cora")) == ON_DATASETS["cora"]
-    assert search_count(load_recipe("gcn", "citeseer")) is None
+    assert search_count(load_recipe("sage-mean", "citeseer")) is None
 
 
 @pytest.mark.skipif(not SEARCHES.exists(), reason="the lists of the searches are in the repository, not in the package")
@@ -234,7 +234,8 @@ def test_counts_are_those_of_the_lists_of_the_searches() -> None:
         listed = path.with_suffix(".txt").read_text().splitlines()
         assert set(lines) == {line for line in listed if line[0] != "#"}
     assert {dataset: len(each) for dataset, each in found.items()} == ON_DATASETS
-    assert {row: len(each) for row, each in searched.items()} == {row: each.tried for row, each in EQUAL_BUDGET.items()}
+    chosen = {row: each.tried for row, each in EQUAL_BUDGET.items()}  # of the other rows no settings are chosen yet
+    assert {row: len(searched[row]) for row in chosen} == chosen
     counts = {of: len(each) for of, each in baselines.items()}
     assert {of: count for of, count in counts.items() if count > 1} == LISTED
     assert {TRIED[of] for of, count in counts.items() if count == 1 and of not in UNLISTED} == {1}

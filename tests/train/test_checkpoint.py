@@ -13,7 +13,17 @@ from toy import small_blend, two_cliques
 from beltrami.diffusivity import RandomWalk
 from beltrami.errors import DataError, NotFinite
 from beltrami.model import BLEND
-from beltrami.train import Consistency, Fit, Fitting, TimeGrid, Training, TrainingWarning, seeded, start_fit
+from beltrami.train import (
+    Consistency,
+    Distillation,
+    Fit,
+    Fitting,
+    TimeGrid,
+    Training,
+    TrainingWarning,
+    seeded,
+    start_fit,
+)
 from beltrami.train.fitting import fit_many
 from beltrami.train.loop import SNAPSHOT_EVERY
 from beltrami.train.state import TrainingState
@@ -24,6 +34,7 @@ TRAININGS = {
     "plain": TRAINING,
     "average": replace(TRAINING, ema=0.5),
     "self-training": replace(TRAINING, self_training=3, patience=3),
+    "distillation": replace(TRAINING, distillation=Distillation(3), epochs=4, self_training=1),
     "consistency": replace(TRAINING, consistency=Consistency(1.0, passes=2, ramp=5)),
     "rmsprop": replace(TRAINING, optimiser=lambda groups: torch.optim.RMSprop(groups, lr=0.01)),
     "momentum": replace(TRAINING, optimiser=lambda groups: torch.optim.SGD(groups, lr=0.05, momentum=0.9)),

@@ -16,6 +16,7 @@ from beltrami.model import BLEND
 from beltrami.train import (
     Classification,
     Consistency,
+    Distillation,
     Epoch,
     Fit,
     MultiLabel,
@@ -347,7 +348,9 @@ def test_trainings_can_take_turns() -> None:
 
 
 @pytest.mark.parametrize("task", [Regression(2), MultiLabel(2)], ids=str)
-@pytest.mark.parametrize("change", [{"self_training": 1}, {"consistency": Consistency(1.0)}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"self_training": 1}, {"consistency": Consistency(1.0)}, {"distillation": Distillation(2)}], ids=str
+)
 def test_settings_for_classes_are_refused_for_other_tasks(task: Task, change: dict[str, Any]) -> None:
     model = small_blend()
     inputs, y = model.prepare(TOY.x, TOY.edge_index), torch.nn.functional.one_hot(TOY.y).float()

@@ -161,5 +161,5 @@ def test_unfit_arguments_are_refused(rows: DiffusedRows) -> None:
         fit_rows(model, rows, LabelledNodes(TRAIN.nodes, TRAIN.y + 1), VAL, training, batch=5)
     with pytest.raises(ValueError, match="the network is for 6 features at the times"):
         fit_rows(RowNetwork(6, 2, times=(0.0,)), rows, TRAIN, VAL, training, batch=5)
-    with pytest.raises(ValueError, match="training on rows has no `consistency`"):
+    with pytest.raises(ValueError, match="training on rows has none of `consistency`"):
         fit_rows(model, rows, TRAIN, VAL, Training(2, ADAM, consistency=Consistency(1.0)), batch=5)

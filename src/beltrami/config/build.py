@@ -25,7 +25,7 @@ from beltrami.model import BLEND, Classifier, Decoder, Encoder, Evolution, basel
 from beltrami.model.baseline import Architecture
 from beltrami.model.linear_diffusion import LinearDiffusion
 from beltrami.position import Encoding, Progress
-from beltrami.train import Consistency, TimeGrid, Training, seeded
+from beltrami.train import Consistency, Distillation, TimeGrid, Training, seeded
 
 OPTIMISERS: Mapping[str, Callable[..., Optimizer]] = {
     optimiser.__name__.lower(): optimiser for optimiser in (Adam, AdamW, Adamax, RMSprop, SGD)
@@ -168,8 +168,13 @@ def build_training(spec: TrainSpec) -> Training:
         if not squared.weight > 0:
             raise ValueError(f"`train.consistency.weight` must be above 0; got {squared.weight}: for 0, kind=none.")
         consistency = Consistency(squared.weight, squared.passes, squared.temperature, squared.ramp)
-    optimiser = partial(OPTIMISERS[spec.optimiser], lr=spec.lr)
-    built = {"optimiser": optimiser, "time_grid": times, "consistency": consistency}
+    soft = spec.distillation
+    built = {
+        "optimiser": partial(OPTIMISERS[spec.optimiser], lr=spec.lr),
+        "time_grid": times,
+        "consistency": consistency,
+        "distillation": Distillation() if soft.kind == "none" else Distillation(soft.rounds, soft.weight),
+    }
     return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 

@@ -71,7 +71,8 @@ def estimate_run(config: RunConfig, sizes: Sizes, *, parameters: int) -> RunCost
     train, grid = config.train, config.train.time_grid
     passes = train.consistency.passes if train.consistency.kind == "squared" else 1
     times = grid.multiple * grid.resolution if grid.kind == "grid" else 1
-    copies = 3 + SLOTS[train.optimiser] + (train.ema > 0) + (train.self_training > 0)  # weights, gradient, best weights
+    rounds = train.self_training > 0 or train.distillation.kind != "none"  # each begins from the initial weights
+    copies = 3 + SLOTS[train.optimiser] + (train.ema > 0) + rounds  # weights, gradient, best weights
     validation = 2 * (times + 1) * state + (steps or 0 if config.scheme.kind == "exponential" else 0) * state
     inputs = NUMBER * n * sizes.features + ENTRY_BYTES * sizes.nonzeros + EDGE_BYTES * m
     weights, step = NUMBER * copies * parameters, int(NUMBER * passes * kept)

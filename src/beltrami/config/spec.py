@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import asdict
-from typing import Literal
+from typing import Annotated, Literal
 
-from beltrami.arguments import Count, Name, Natural, NotNegative, Part, Positive, Seed, Share
+from beltrami.arguments import Count, Name, Natural, NotNegative, Part, Positive, Range, Seed, Share
 from beltrami.config.spec_graph import KeepSpec, NoneSpec, PositionSpec, Spec, StencilSpec
 from beltrami.config.spec_model import BlendSpec, DiffusivitySpec, FlowSpec, FrozenSpec, ModelSpec, ScaledDotSpec
 from beltrami.scheme.torchdiffeq_adapter import Method
@@ -119,9 +119,15 @@ class ConsistencySpec(Spec):
     ramp: Natural = 0
 
 
+class DistillationSpec(Spec):
+    kind: Literal["soft-targets"] = "soft-targets"
+    rounds: Annotated[int, Range("at least 2 and below 2**31", lambda x: 2 <= x < 2**31)] = 4
+    weight: Positive = 1.0
+
+
 class TrainSpec(Spec):
-    """How to train; the fields are those of :class:`beltrami.train.Training`, :class:`~beltrami.train.TimeGrid` and
-    :class:`~beltrami.train.Consistency`."""
+    """How to train; the fields are those of :class:`beltrami.train.Training`, :class:`~beltrami.train.TimeGrid`,
+    :class:`~beltrami.train.Consistency` and :class:`~beltrami.train.Distillation`."""
 
     epochs: Count = 100
     optimiser: Literal["adam", "adamw", "adamax", "rmsprop", "sgd"] = "adam"
@@ -134,6 +140,7 @@ class TrainSpec(Spec):
     ema: Share = 0.0
     consistency: NoneSpec | ConsistencySpec = NoneSpec()
     self_training: Natural = 0
+    distillation: NoneSpec | DistillationSpec = NoneSpec()
     cuda_graph: bool | None = None
 
 

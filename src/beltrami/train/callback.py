@@ -18,11 +18,11 @@ from beltrami.train.validation import ValidationScore
 class Epoch:
     """The state of training after an epoch."""
 
-    number: int  # from 1, counted through both rounds of self-training
+    number: int  # from 1, counted through all rounds
     runs: tuple[int, ...]  # indices of the runs that took part; the next three go with them
     losses: tuple[float, ...]  # of training, before the step
     scores: tuple[ValidationScore, ...]  # after the step
-    best: tuple[ValidationScore, ...]  # so far, in this round of self-training
+    best: tuple[ValidationScore, ...]  # so far, in this round
     evaluations: int  # of the vector field so far, forward, of all runs
     most_epochs: int  # that there can be
     going: int = 0  # runs that early stopping has not ended

@@ -1,6 +1,6 @@
-"""Fitting: training one model or many, through the rounds of self-training, as an iterator of epochs."""
+"""Fitting: training one model or many, through all rounds, as an iterator of epochs."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from torch import Tensor
@@ -13,7 +13,7 @@ from beltrami.train.callback import AnyCallback, Epoch, follow
 from beltrami.train.checkpoint import Checkpoints
 from beltrami.train.loop import Fit, Loop
 from beltrami.train.program import SingleProgram, check_inputs
-from beltrami.train.self_training import self_training_labels
+from beltrami.train.self_training import RoundTargets
 from beltrami.train.stacked_program import StackedProgram
 from beltrami.train.state import TrainingState, copies, write_into
 from beltrami.train.task import Classification, Task
@@ -51,9 +51,9 @@ class Fitting(Iterator[Epoch]):
         task = Classification(outputs) if task is None else task
         if task.num_outputs != outputs:
             raise ValueError(f"{task} needs a model with {task.num_outputs} outputs; this one has {outputs}.")
-        if (training.consistency.weight or training.self_training) and not task.exclusive:
-            need = "`consistency` and `self_training` need a task with one class per node"
-            raise ValueError(f"{need}; got {type(task).__name__}: set them to 0.")
+        if (training.consistency.weight or training.rounds > 1) and not task.exclusive:
+            need = "`consistency`, `self_training` and `distillation` need a task with one class per node"
+            raise ValueError(f"{need}; got {type(task).__name__}: leave them out.")
         y = task.convert(y)
         for split in splits:
             check_inputs(inputs, y, split)
@@ -64,9 +64,10 @@ class Fitting(Iterator[Epoch]):
         self._training, self._task, self._stacked = training, task, stacked
         self._stopped = False
         self._results: list[Fit | SolverError] | None = None
-        self._initial = StackedWeights.of(models) if training.self_training else None
-        self._first: dict[int, Fit] = {}  # the results of the first round, once the second has begun
-        self._targets: tuple[Sequence[Tensor], Sequence[Split]] = ([y] * len(models), splits)  # of the current round
+        self._initial = StackedWeights.of(models) if training.rounds > 1 else None
+        self._number = 1  # of the current round
+        self._before: dict[int, Fit] = {}  # the results of the rounds before, of the runs that go on
+        self._targets = [RoundTargets(y, split) for split in splits]  # of the current round
         self._current = self._loop(models) if checkpoint is None else self._continued(checkpoint)
         self._epochs = self._train(y)
 
@@ -100,10 +101,10 @@ class Fitting(Iterator[Epoch]):
         state = self._current.checkpoint()
         if self._initial is not None:
             state.tensors.update(copies("initial", self._initial.tensors))
-        if self._first:
-            (y,), (split,) = self._targets
-            state.tensors.update(copies("second", {"y": y, "train": split.train, "test": split.test}))
-            state.values["first"] = self._first[0].to_json()
+        if self._before:
+            (targets,) = self._targets
+            state.tensors.update(copies("second", targets.tensors()))
+            state.values.update(first=self._before[0].to_json(), round=self._number)
         return state
 
     def _continued(self, checkpoint: TrainingState) -> Loop:
@@ -111,60 +112,63 @@ class Fitting(Iterator[Epoch]):
         if self._initial is not None:
             write_into(self._initial.tensors, checkpoint.part("initial"))
         if "first" in checkpoint.values:
-            second, split = checkpoint.part("second"), self._splits[0]
-            second = {name: tensor.to(split.train.device) for name, tensor in second.items()}
-            self._first = {0: Fit.from_json(checkpoint.values["first"])}
-            wider = replace(split, train=second["train"], test=second["test"], calibration=None)
-            self._targets = ([second["y"]], [wider])
+            self._number = checkpoint.values.get("round", 2)
+            self._before = {0: Fit.from_json(checkpoint.values["first"])}
+            self._targets = [RoundTargets.of_tensors(checkpoint.part("second"), self._splits[0])]
         loop = self._loop(self._models)
         loop.go_on_from(checkpoint)
         return loop
 
     def _loop(self, models: Sequence[Classifier]) -> Loop:
-        (ys, splits), inputs, training, task = self._targets, self._inputs, self._training, self._task
-        if self._stacked:
-            return Loop(StackedProgram(models, inputs, ys, splits, training, task), training)
-        return Loop(SingleProgram(models[0], inputs, ys[0], splits[0], training, task), training)
+        inputs, training, task = self._inputs, self._training, self._task
+        if not self._stacked:
+            (only,) = self._targets
+            return Loop(SingleProgram(models[0], inputs, only.y, only.split, training, task, only.soft), training)
+        ys, splits = [each.y for each in self._targets], [each.split for each in self._targets]
+        soft = [each.soft for each in self._targets if each.soft is not None]
+        return Loop(StackedProgram(models, inputs, ys, splits, training, task, soft), training)
 
     def _train(self, y: Tensor) -> Iterator[Epoch]:
-        """Yield the epochs of the current round, and of a second one where there is self-training."""
-        results: list[Fit | SolverError] = list(self._first.values())
-        if not self._first:
-            results = yield from self._round()
-            if self._initial is not None and not self._stopped:
-                self._begin_second_round(self._initial, results, y)
-        if self._first:
-            second = yield from self._round()
-            for run, fit in zip(self._first, second, strict=True):
-                results[run] = self._first[run].then(fit) if isinstance(fit, Fit) else fit
-        for model, result in zip(self._models, results, strict=True):
+        """Yield the epochs of the current round and of those after it."""
+        results: dict[int, Fit | SolverError] = dict(self._before)
+        while True:
+            found = yield from self._round()
+            for run, fit in zip(self._before or range(len(found)), found, strict=True):
+                before = self._before.get(run)
+                results[run] = before.then(fit) if before is not None and isinstance(fit, Fit) else fit
+            if self._stopped or self._number == self._training.rounds or not self._begin_round(results, y):
+                break
+        for run, result in results.items():
             if isinstance(result, Fit):
-                model.fitted = Fitted(float(result.best.time), self._inputs.graph)
-        self._results = results
+                self._models[run].fitted = Fitted(float(result.best.time), self._inputs.graph)
+        self._results = list(results.values())
 
-    def _begin_second_round(self, initial: StackedWeights, results: Sequence[Fit | SolverError], y: Tensor) -> None:
-        """Label the most certain nodes of the runs that succeeded, and begin anew from their initial weights."""
-        self._first = {run: fit for run, fit in enumerate(results) if isinstance(fit, Fit)}
-        if not self._first:
-            return
-        labels = []
-        for run, found in self._first.items():
-            logits = predict(self._models[run], self._inputs, time=found.best.time)
-            labels.append(self_training_labels(logits, y, self._splits[run], self._training.self_training))
-            initial.write_to(self._models[run], run)
-        ys, wider = zip(*labels, strict=True)
-        self._targets = (ys, wider)
-        self._current = self._loop([self._models[run] for run in self._first])
+    def _begin_round(self, results: Mapping[int, Fit | SolverError], y: Tensor) -> bool:
+        """Begin the next round of the runs that succeeded, from their initial weights and with targets from their
+        predictions; return whether there are any."""
+        assert self._initial is not None
+        going = list(self._before) or range(len(self._models))
+        targets = dict(zip(going, self._targets, strict=True))
+        self._before = {run: fit for run, fit in results.items() if isinstance(fit, Fit)}
+        for run, fit in self._before.items():
+            logits = predict(self._models[run], self._inputs, time=fit.best.time)
+            known = RoundTargets(y, self._splits[run], targets[run].soft)
+            targets[run] = known.after(logits, self._number, self._training)
+            self._initial.write_to(self._models[run], run)
+        self._targets, self._number = [targets[run] for run in self._before], self._number + 1
+        if self._before:
+            self._current = self._loop([self._models[run] for run in self._before])
+        return bool(self._before)
 
     def _round(self) -> Generator[Epoch, None, list[Fit | SolverError]]:
-        """Yield the epochs of a round and return its results; runs and epochs count on from the first round."""
-        runs, firsts, epochs = list(self._first), self._first.values(), iter(self._current)
+        """Yield the epochs of a round and return its results; runs and epochs count on from the rounds before."""
+        runs, before, epochs = list(self._before), self._before.values(), iter(self._current)
         while not self._stopped and (epoch := next(epochs, None)) is not None:
             yield replace(
                 epoch,
-                number=max((fit.epochs for fit in firsts), default=0) + epoch.number,
+                number=max((fit.epochs for fit in before), default=0) + epoch.number,
                 runs=tuple(runs[k] for k in epoch.runs) if runs else epoch.runs,
-                evaluations=sum(fit.stats.evaluations for fit in firsts) + epoch.evaluations,
+                evaluations=sum(fit.stats.evaluations for fit in before) + epoch.evaluations,
             )
         return self._current.finish()
 

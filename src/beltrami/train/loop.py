@@ -32,7 +32,7 @@ class Fit:
     """The result of training; the model itself holds the weights of the best epoch."""
 
     best: ValidationScore  # at the terminal time to use
-    best_epoch: int  # with self-training, epochs are counted through both rounds
+    best_epoch: int  # epochs are counted through all rounds
     epochs: int  # that were trained
     seconds: float  # wall time; of runs trained together, the share of one
     stats: Stats  # what the solves cost

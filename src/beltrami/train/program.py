@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Generic, TypeVar
 
 import torch
@@ -31,12 +32,20 @@ M = TypeVar("M", bound=Classifier)
 
 class LossStep:
     """Computes the training loss and leaves its gradients at the parameters, without a host synchronisation;
-    ``y`` (n, ...): targets of all nodes, ``train`` (n,): mask of the training nodes."""
+    ``y`` (n, ...): targets of all nodes, ``train`` (n,): mask of the training nodes, ``cost``: a further cost of the
+    outputs (passes, n, classes), such as distillation."""
 
     def __init__(
-        self, model: Classifier, inputs: Inputs, y: Tensor, train: Tensor, consistency: Consistency, task: Task
+        self,
+        model: Classifier,
+        inputs: Inputs,
+        y: Tensor,
+        train: Tensor,
+        consistency: Consistency,
+        task: Task,
+        cost: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
-        self.model, self.inputs, self.consistency, self.task = model, inputs, consistency, task
+        self.model, self.inputs, self.consistency, self.task, self.cost = model, inputs, consistency, task, cost
         self.nodes = train.nonzero()[:, 0]  # once, because counting a mask synchronises
         self.y = y[self.nodes]
         self.stats = Stats()
@@ -47,10 +56,11 @@ class LossStep:
         self.share.fill_(self.consistency.share(epoch))
 
     def __call__(self) -> Tensor:
-        """Return the loss: the mean over passes of the task's loss and running costs, plus the share of consistency."""
+        """Return the loss: the mean over passes of the task's loss and running costs, plus the share of consistency,
+        plus the further cost."""
         self.model.train()
         self.model.zero_grad(set_to_none=True)
-        if self.consistency.weight:
+        if self.consistency.weight or self.cost is not None:
             outputs = [self.model.run(self.inputs) for _ in range(self.consistency.passes)]
             trained = [each.logits[self.nodes] for each in outputs]
         else:
@@ -61,9 +71,12 @@ class LossStep:
             for logits, each in zip(trained, outputs, strict=True)
         ]
         loss = torch.stack(losses).mean() if len(losses) > 1 else losses[0]
-        if self.consistency.weight:
+        if self.consistency.weight or self.cost is not None:
             every = torch.stack([output.logits for output in outputs])
-            loss = loss + self.share * self.consistency(self.task.probabilities(every))
+            if self.consistency.weight:
+                loss = loss + self.share * self.consistency(self.task.probabilities(every))
+            if self.cost is not None:
+                loss = loss + self.cost(every)
         loss.backward()
         self.stats = Stats.total(output.stats for output in outputs)
         return loss.detach()
@@ -128,13 +141,22 @@ class ModelProgram(Program, Generic[M]):
 
 
 class SingleProgram(ModelProgram[Classifier]):
-    """The program of one model on a whole graph; arguments as for :func:`~beltrami.train.fit`."""
+    """The program of one model on a whole graph; arguments as for :func:`~beltrami.train.fit`, and soft targets of
+    distillation (n, classes), if any."""
 
     def __init__(
-        self, model: Classifier, inputs: Inputs, y: Tensor, split: Split, training: Training, task: Task
+        self,
+        model: Classifier,
+        inputs: Inputs,
+        y: Tensor,
+        split: Split,
+        training: Training,
+        task: Task,
+        soft: Tensor | None = None,
     ) -> None:
         capture = should_capture(model, training.cuda_graph)
-        self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task)
+        cost = None if soft is None else partial(training.distillation, soft=soft)
+        self._loss_step = LossStep(model, inputs, y, split.train, training.consistency, task, cost)
         super().__init__(model, self._loss_step, training, device=y.device, capture=capture)
         grids, known = (training.time_grid, AT_END), (inputs, y, split)
         self._validations = {grid: make_validation(self.evaluated, *known, grid, task, capture) for grid in grids}

@@ -166,5 +166,6 @@ def _check(model: RowNetwork, rows: DiffusedRows, train: LabelledNodes, val: Lab
         if int(known.y.min()) < 0 or int(known.y.max()) >= model.num_classes:
             odd = int(known.y.min()) if int(known.y.min()) < 0 else int(known.y.max())
             raise ValueError(f"`{name}` has class {odd}; the network's {model.num_classes} are counted from 0.")
-    if training.consistency.weight or training.self_training or training.cuda_graph:
-        raise ValueError("training on rows has no `consistency`, `self_training` or `cuda_graph`: leave them out.")
+    if training.consistency.weight or training.rounds > 1 or training.cuda_graph:
+        settings = "`consistency`, `self_training`, `distillation` and `cuda_graph`"
+        raise ValueError(f"training on rows has none of {settings}: leave them out.")

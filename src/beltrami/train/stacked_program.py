@@ -29,9 +29,12 @@ class _Targets(NamedTuple):
     val: Tensor  # (rows, most): validation nodes, shorter lists padded with node 0
     val_y: Tensor  # (rows, most, ...): their targets
     val_shares: Tensor  # (rows, most): their shares, padded with 0
+    soft: Tensor  # (rows, n, classes): soft targets of distillation; (rows, 0) for none
 
     @staticmethod
-    def of(ys: Sequence[Tensor], splits: Sequence[Split], dtype: torch.dtype) -> "_Targets":
+    def of(
+        ys: Sequence[Tensor], splits: Sequence[Split], dtype: torch.dtype, soft: Sequence[Tensor] = ()
+    ) -> "_Targets":
         # A run knows the targets of its own training and validation nodes; the others are 0 and have share 0.
         unknown = [(~(split.train | split.val)).nonzero()[:, 0] for split in splits]
         y = torch.stack([y.index_fill(0, nodes, 0) for y, nodes in zip(ys, unknown, strict=True)])
@@ -40,7 +43,8 @@ class _Targets(NamedTuple):
         shares = [each.new_full((len(each),), 1.0 / len(each), dtype=dtype) for each in val]
         nodes, rows = pad_sequence(val, batch_first=True), torch.arange(len(val), device=y.device)[:, None]
         padded = pad_sequence(shares, batch_first=True)
-        return _Targets(y, train / train.sum(1, keepdim=True), nodes, y[rows, nodes], padded)
+        stacked = torch.stack(list(soft)) if soft else train[:, :0]
+        return _Targets(y, train / train.sum(1, keepdim=True), nodes, y[rows, nodes], padded, stacked)
 
     def rows(self, chosen: Tensor) -> "_Targets":
         return _Targets(*(tensor[chosen] for tensor in self))
@@ -48,7 +52,8 @@ class _Targets(NamedTuple):
 
 class StackedProgram(Program):
     """The program of many models of one architecture, each with its own targets and split; arguments as for
-    :func:`~beltrami.train.fit_many`. The models themselves change in ``restore_best`` alone."""
+    :func:`~beltrami.train.fit_many`, and soft targets of distillation (n, classes) for each model, if any. The models
+    themselves change in ``restore_best`` alone."""
 
     def __init__(
         self,
@@ -58,13 +63,15 @@ class StackedProgram(Program):
         splits: Sequence[Split],
         training: Training,
         task: Task,
+        soft: Sequence[Tensor] = (),
     ) -> None:
         self.models, self.inputs, self.training, self.task = models, inputs, training, task
         self.runs, self.stats = list(range(len(models))), Stats()
         self.weights = StackedWeights.of(models)
         self.evaluated = self.weights.copy() if training.ema else self.weights  # what validation scores and keeps
         self.best = self.weights.copy()
-        self.targets = self.all_targets = _Targets.of(ys, splits, next(iter(self.weights.params.values())).dtype)
+        dtype = next(iter(self.weights.params.values())).dtype
+        self.targets = self.all_targets = _Targets.of(ys, splits, dtype, soft)
         self.optimiser = training.make_optimiser(self.weights.params)
         self.share = torch.ones((), device=ys[0].device)  # of consistency; a tensor, for CUDA graphs to read
         self._compile()
@@ -93,11 +100,11 @@ class StackedProgram(Program):
         for parameter in self.weights.params.values():
             parameter.grad = None
         self.stats = Stats()
-        losses = self.weights.apply(self._loss, self.targets.y, self.targets.train)
+        losses = self.weights.apply(self._loss, self.targets.y, self.targets.train, self.targets.soft)
         losses.sum().backward()
         return losses.detach()
 
-    def _loss(self, model: Classifier, y: Tensor, shares: Tensor) -> Tensor:
+    def _loss(self, model: Classifier, y: Tensor, shares: Tensor, soft: Tensor) -> Tensor:
         consistency = self.training.consistency
         outputs = [model.run(self.inputs) for _ in range(consistency.passes)]
         for output in outputs:
@@ -107,7 +114,7 @@ class StackedProgram(Program):
         loss = losses.mean() + torch.stack([output.cost for output in outputs]).mean()
         if consistency.weight:
             loss = loss + self.share * consistency(self.task.probabilities(logits))
-        return loss
+        return loss + self.training.distillation(logits, soft) if soft.numel() else loss
 
     def validate(self, time_grid: TimeGrid) -> list[ValidationScore]:
         return self._validations[time_grid]()

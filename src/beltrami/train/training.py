@@ -1,4 +1,4 @@
-"""How to train, as settings: consistency of several passes, decays, patience; and seeds."""
+"""How to train, as settings: consistency of several passes, distillation, decays, patience; and seeds."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -53,6 +53,32 @@ class Consistency:
 
 @checked
 @dataclass(frozen=True)
+class Distillation:
+    r"""Soft targets from the rounds of training before (Hinton et al. 2015; Furlanello et al. 2018).
+
+    Each round begins from the initial weights. With :math:`q_i` the mean over the rounds before of the probabilities
+    of node i, at a training node its label, and :math:`p_i` the probabilities of the current round, the loss has
+
+    .. math:: -\frac{w}{n} \sum_i \sum_c q_{ic} \log p_{ic}
+
+    more from the second round on; of several passes the mean. Only labels of training nodes enter. The result is the
+    model of the last round.
+    """
+
+    rounds: int = 1  # of training; 1 for no distillation
+    weight: NotNegative = 1.0  # w
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ValueError(f"Distillation needs `rounds` at least 1; got {self.rounds}.")
+
+    def __call__(self, logits: Tensor, soft: Tensor) -> Tensor:
+        """Return the cost of outputs (..., n, classes) for soft targets (n, classes)."""
+        return -self.weight * (soft * logits.log_softmax(-1)).sum(-1).mean()
+
+
+@checked
+@dataclass(frozen=True)
 class Training:
     """Settings of training."""
 
@@ -69,8 +95,10 @@ class Training:
     ema: float = 0.0
     consistency: Consistency = field(default_factory=Consistency)
     # How many of the most certain nodes of each class become training nodes of a second round, which starts from the
-    # initial weights and gives the result; 0 for one round. For classification.
+    # initial weights and gives the result; 0 for none. For classification. With distillation, of all rounds but the
+    # first, by the mean of the predictions of the rounds before.
     self_training: int = 0
+    distillation: Distillation = field(default_factory=Distillation)
     cuda_graph: bool | None = None  # whether steps run as a CUDA graph; None for where possible. Values are the same.
 
     def __post_init__(self) -> None:
@@ -82,9 +110,14 @@ class Training:
             raise ValueError(f"Training needs `ema` at least 0 and below 1; got {self.ema}.")
 
     @property
+    def rounds(self) -> int:
+        """How many times the model is trained from its initial weights."""
+        return max(self.distillation.rounds, 2 if self.self_training else 1)
+
+    @property
     def most_epochs(self) -> int:
         """The most epochs that all rounds can take."""
-        return 2 * self.epochs if self.self_training else self.epochs
+        return self.rounds * self.epochs
 
     def make_optimiser(self, parameters: Mapping[str, Tensor]) -> Optimizer:
         """Return a fresh optimiser of the parameters of a model by name: those of the diffusivity, and others."""

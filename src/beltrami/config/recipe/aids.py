@@ -11,12 +11,14 @@ from beltrami.errors import UnknownName
 AIDS: Mapping[str, tuple[str, str, Any]] = {
     "consistency": ("train", "consistency", NoneSpec()),
     "self-training": ("train", "self_training", 0),
+    "distillation": ("train", "distillation", NoneSpec()),
     "ema": ("train", "ema", 0.0),
     "similarity": ("stencil", "reweight", NoneSpec()),
     "neighbours": ("stencil", "add", NoneSpec()),
 }
 """The aids by name, each with its group of settings, its setting and the value for none: consistency of several passes,
-a second round of training with confident predictions as labels, an exponential moving average of the weights, edges
+a second round of training with confident predictions as labels, rounds with the predictions of those before as soft
+targets, an exponential moving average of the weights, edges
 weighted by the similarity of the features, and edges added to the most similar nodes."""
 ALL = tuple(AIDS)
 WORDS: Mapping[str, tuple[str, ...]] = {"none": (), "same": ALL}
