@@ -26,6 +26,7 @@ from beltrami.joint import Joint
 from beltrami.model import BLEND as Blend
 from beltrami.model import zoo
 from beltrami.stencil import TopK
+from beltrami.train import Distillation
 
 SIX = ["cora", "citeseer", "pubmed", "coauthor-cs", "computers", "photo"]
 SEARCHES = Path(__file__).parents[2] / "results" / "search"
@@ -167,7 +168,9 @@ def test_the_papers_protocol_is_the_default_of_its_datasets() -> None:
 
 
 def test_unknown_recipe_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: .*, blend, blend-knn"):
+    with pytest.raises(
+        UnknownName, match=r"unknown recipe 'blnd': did you mean 'blend'\? Known: .*, blend, blend-distilled"
+    ):
         load_recipe("blnd", "cora")
 
 
@@ -206,6 +209,18 @@ def test_a_file_is_a_recipe_for_its_own_dataset_alone(tmp_path: Path) -> None:
         load_recipe(written(tmp_path), "photo")
     with pytest.raises(DataError, match=r"there is no configuration at .*none.json"):
         load_recipe(str(tmp_path / "none.json"), "cora")
+
+
+@pytest.mark.parametrize("protocol", ["digl", "planetoid"])
+def test_blend_distilled_is_blend_with_four_rounds(protocol: str) -> None:
+    distilled, blend = (load_recipe(name, "citeseer", protocol=protocol) for name in ("blend-distilled", "blend"))
+    assert departures(distilled) == {
+        **departures(blend),
+        "train.distillation.kind": "soft-targets",
+    }
+    assert replace(build_training(distilled.train), optimiser=len) == replace(
+        build_training(blend.train), optimiser=len, distillation=Distillation(4, 1.0)
+    )
 
 
 def test_the_number_of_configurations_compared_is_no_setting() -> None:

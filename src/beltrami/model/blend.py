@@ -115,9 +115,9 @@ class BLEND(Classifier):
         """Return the network that ``beltrami train`` trains on a dataset, for inputs and outputs of these widths.
 
         ``pos_channels`` are the columns of the positions; for 0 it is the network without positions. ``recipe`` is one
-        of blend, blend-knn, blend-plain, paper, paper-knn, uniform and polyakov, ``protocol`` that of the split,
-        ``planetoid`` for the published one. The recipe's positions, its changes of the input graph and its training are
-        not part of the network.
+        of blend, blend-distilled, blend-knn, blend-plain, paper, paper-knn, uniform and polyakov, ``protocol`` that of
+        the split, ``planetoid`` for the published one. The recipe's positions, its changes of the input graph and its
+        training are not part of the network.
         """
         found: BLEND = beltrami.build_recipe(
             dataset, in_channels, out_channels, pos_channels=pos_channels, recipe=recipe, protocol=protocol

@@ -134,6 +134,7 @@ LANCZOS: Space = NETWORK | {"model.steps": Choice(*range(5, 31))}
 
 SPACES: Mapping[str, Space] = {
     "blend": {**FLOW, **ATTENTION, **SCORE, **INPUT},
+    "blend-distilled": {**FLOW, **ATTENTION, **SCORE, **INPUT},
     "blend-plain": {**FLOW, **ATTENTION, **SCORE},
     "blend-knn": {**FLOW, **ATTENTION, **SCORE, **GRAPH},
     "uniform": FLOW,
