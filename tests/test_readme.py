@@ -23,8 +23,9 @@ def test_tables_come_from_the_results() -> None:
     made = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "table.py"], capture_output=True, text=True, check=True
     )
-    accuracy, *speed = made.stdout.strip().split("\n\n")
+    accuracy, aims, *speed = made.stdout.strip().split("\n\n")
     assert accuracy in README
+    assert aims in (ROOT / "docs" / "search.md").read_text()
     assert len(speed) == 3
     assert all(table in (ROOT / "docs" / "benchmarks.md").read_text() for table in speed)
 
