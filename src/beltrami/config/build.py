@@ -169,12 +169,9 @@ def build_training(spec: TrainSpec) -> Training:
             raise ValueError(f"`train.consistency.weight` must be above 0; got {squared.weight}: for 0, kind=none.")
         consistency = Consistency(squared.weight, squared.passes, squared.temperature, squared.ramp)
     soft = spec.distillation
-    built = {
-        "optimiser": partial(OPTIMISERS[spec.optimiser], lr=spec.lr),
-        "time_grid": times,
-        "consistency": consistency,
-        "distillation": Distillation() if soft.kind == "none" else Distillation(soft.rounds, soft.weight),
-    }
+    distillation = Distillation() if soft.kind == "none" else Distillation(soft.rounds, soft.weight)
+    optimiser = partial(OPTIMISERS[spec.optimiser], lr=spec.lr)
+    built = {"optimiser": optimiser, "time_grid": times, "consistency": consistency, "distillation": distillation}
     return Training(**{name: value for name, value in vars(spec).items() if name != "lr"} | built)
 
 
