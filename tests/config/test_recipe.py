@@ -218,9 +218,7 @@ def test_blend_distilled_is_blend_with_four_rounds(protocol: str) -> None:
         **departures(blend),
         "train.distillation.kind": "soft-targets",
     }
-    assert replace(build_training(distilled.train), optimiser=len) == replace(
-        build_training(blend.train), optimiser=len, distillation=Distillation(4, 1.0)
-    )
+    assert build_training(distilled.train).distillation == Distillation(4, 1.0)
 
 
 def test_the_number_of_configurations_compared_is_no_setting() -> None:
@@ -239,11 +237,11 @@ def test_counts_are_those_of_the_lists_of_the_searches() -> None:
     for path in SEARCHES.glob("*.jsonl"):
         lines = [json.loads(text)["line"] for text in path.read_text().splitlines()]
         for dataset, name, protocol, _, *settings in map(str.split, lines):
-            if name in OURS:
-                found[dataset].add((name, protocol, *settings))
-            elif path.stem == "equal-budget":
+            if path.stem == "equal-budget":
                 row = name, dataset, settings[:1] == ["--aids"]
                 searched.setdefault(row, set()).add(tuple(settings))
+            elif name in OURS:
+                found[dataset].add((name, protocol, *settings))
             else:
                 baselines.setdefault((name, dataset), set()).add(tuple(settings))
         listed = path.with_suffix(".txt").read_text().splitlines()

@@ -15,6 +15,27 @@ class Searched(NamedTuple):
 
 
 EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
+    ("blend-plain", "citeseer", False): Searched(
+        235,
+        (
+            "model.dropout=0.6573",
+            "model.input_dropout=0.2396",
+            "train.optimiser=rmsprop",
+            "train.lr=0.001745",
+            "train.weight_decay=0.1478",
+            "model.feat=64",
+            "diffusivity.over=columns",
+            "flow.source=True",
+            "stencil.loops=1.586",
+            "scheme.time=15.41",
+            "diffusivity.width=32",
+            "diffusivity.heads=8",
+            "diffusivity.link=squareplus",
+            "train.attention_decay=0.05356",
+            "diffusivity.kind=exp-kernel",
+            "model.pos=32",
+        ),
+    ),
     ("gat", "citeseer", False): Searched(
         235,
         (

@@ -9,6 +9,7 @@ from beltrami.config.parser import override, read_config
 from beltrami.config.recipe.aids import ALL, with_aids, without_aids
 from beltrami.config.recipe.baseline import BASELINE_RECIPES, BASELINES, DATASETS, Recipes, baseline
 from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
+from beltrami.config.recipe.equal_budget import EQUAL_BUDGET
 from beltrami.config.recipe.paper import PAPER, paper, paper_knn
 from beltrami.config.spec import RunConfig
 from beltrami.errors import UnknownName
@@ -18,8 +19,15 @@ DISTILLED = ("train.distillation.kind=soft-targets", "train.distillation.rounds=
 
 
 def blend_plain(dataset: str) -> RunConfig:
-    """Return ``blend`` without training aids."""
-    return replace(without_aids(blend(dataset)), recipe="blend-plain")
+    """Return ``blend`` without training aids, with settings that were chosen without them, where there are any."""
+    return _plain(blend(dataset))
+
+
+def _plain(config: RunConfig) -> RunConfig:
+    plain, searched = without_aids(config), EQUAL_BUDGET.get(("blend-plain", config.dataset, False))
+    if searched is not None:
+        plain = replace(override(without_aids(blend(config.dataset)), searched.settings), tried=searched.tried)
+    return replace(plain, recipe="blend-plain")
 
 
 def blend_distilled(dataset: str) -> RunConfig:
@@ -111,7 +119,7 @@ def _published(config: RunConfig) -> RunConfig:
     """Return ``blend``, a variant of it or ``uniform`` with the settings for the published split."""
     settings = PUBLISHED.get(config.dataset, ())
     if config.recipe == "blend-plain":
-        return replace(without_aids(override(blend(config.dataset), settings)), recipe=config.recipe)
+        return replace(_plain(override(blend(config.dataset), settings)), data=config.data)
     if config.recipe in ("blend", "blend-distilled"):
         return override(config, settings)
     return override(config, [*settings, *UNIFORM], skip_inapplicable=True) if config.recipe == "uniform" else config
