@@ -56,7 +56,7 @@ SHOWN = (  # settings in the table, by the names of the first release, which the
 def table(folder: Path = RESULTS) -> str:
     """Return a row per dataset and protocol: configurations of our recipes, best and median validation accuracy."""
     found: dict[tuple[str, str], dict[tuple[str, ...], tuple[int, float]]] = defaultdict(dict)
-    for path in sorted(set(folder.glob("*.jsonl")) - {folder / EQUAL.name}):
+    for path in sorted(set(folder.glob("*.jsonl")) - {folder / EQUAL.name, folder / "ideas.jsonl"}):
         for row in map(json.loads, path.read_text().splitlines()):
             dataset, name, protocol, runs, *settings = row["line"].split()
             protocol += ", held" if row.get("held") else ""  # evaluated on other nodes, so not comparable

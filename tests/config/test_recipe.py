@@ -18,7 +18,7 @@ from beltrami.config.recipe.baseline import BASELINES as BASELINE_NAMES
 from beltrami.config.recipe.baseline import DATASETS, GRAND, SETTINGS
 from beltrami.config.recipe.blend import BLEND, POLYAKOV, PUBLISHED, REWIRED
 from beltrami.config.recipe.equal_budget import EQUAL_BUDGET
-from beltrami.config.recipe.recipes import LISTED, ON_DATASETS, OURS, TRIED, UNLISTED, search_count
+from beltrami.config.recipe.recipes import IDEAS, LISTED, ON_DATASETS, OURS, TRIED, UNLISTED, search_count
 from beltrami.config.spec_graph import InputEdgesSpec, NoneSpec, PPRSpec
 from beltrami.data import CATALOGUE, PROTOCOLS
 from beltrami.errors import DataError, UnknownName
@@ -232,12 +232,16 @@ def test_the_number_of_configurations_compared_is_no_setting() -> None:
 @pytest.mark.skipif(not SEARCHES.exists(), reason="the lists of the searches are in the repository, not in the package")
 def test_counts_are_those_of_the_lists_of_the_searches() -> None:
     found: dict[str, set[tuple[str, ...]]] = {dataset: set() for dataset in ON_DATASETS}
+    ideas: dict[str, int] = {}
     baselines: dict[tuple[str, str], set[tuple[str, ...]]] = {}
     searched: dict[tuple[str, str, bool], set[tuple[str, ...]]] = {}
     for path in SEARCHES.glob("*.jsonl"):
         lines = [json.loads(text)["line"] for text in path.read_text().splitlines()]
         for dataset, name, protocol, _, *settings in map(str.split, lines):
-            if path.stem == "equal-budget":
+            if path.stem == "ideas":
+                if name in OURS and settings:  # the recipe itself is in another list
+                    ideas[dataset] = ideas.get(dataset, 0) + 1
+            elif path.stem == "equal-budget":
                 row = name, dataset, settings[:1] == ["--aids"]
                 searched.setdefault(row, set()).add(tuple(settings))
             elif name in OURS:
@@ -247,6 +251,7 @@ def test_counts_are_those_of_the_lists_of_the_searches() -> None:
         listed = path.with_suffix(".txt").read_text().splitlines()
         assert set(lines) == {line for line in listed if line[0] != "#"}
     assert {dataset: len(each) for dataset, each in found.items()} == ON_DATASETS
+    assert ideas == IDEAS
     chosen = {row: each.tried for row, each in EQUAL_BUDGET.items()}  # of the other rows no settings are chosen yet
     assert {row: len(searched[row]) for row in chosen} == chosen
     counts = {of: len(each) for of, each in baselines.items()}
