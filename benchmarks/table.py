@@ -8,13 +8,14 @@ import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from marks import filled, markdown
 
 from beltrami.lab.study.paper_tables import PLANETOID, RANDOM, SIX
 from beltrami.lab.study.planning import Comparison
-from beltrami.lab.study.record import latest, read_records
+from beltrami.lab.study.record import Record, latest, read_records
 from beltrami.lab.study.summary import Sample, compare, independent_values
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +54,7 @@ def aims(folder: Path = RESULTS / "study") -> str:
     their 95% intervals, and whether the better interval reaches it."""
     rows = []
     for name, wanted in AIMS.items():
-        records = latest(read_records(folder / f"{name}.jsonl"))
+        records = _records(folder / f"{name}.jsonl")
         for dataset, aim in wanted.items():
             samples = []
             for method in ("blend", "blend-distilled"):
@@ -122,10 +123,15 @@ def own_loop(folder: Path = RESULTS / "bench") -> str:
     return markdown(["size", "GAT's step", *columns], rows)
 
 
+@cache
+def _records(path: Path) -> list[Record]:
+    return latest(read_records(path))
+
+
 def _test_accuracies(path: Path) -> dict[tuple[str, str], list[float]]:
     """The test accuracies of a study, by dataset and method."""
     found: dict[tuple[str, str], list[float]] = {}
-    for record in latest(read_records(path)):
+    for record in _records(path):
         if record.result is not None:
             found.setdefault((record.dataset, record.method), []).append(record.result["test_accuracy"])
     return found
@@ -142,7 +148,7 @@ def _difference(folder: Path, dataset: str, pairs: Mapping[str, Comparison]) -> 
     that has more splits of both."""
     samples = []
     for study, pair in pairs.items():
-        records = [each for each in latest(read_records(folder / f"{study}.jsonl")) if each.dataset == dataset]
+        records = [each for each in _records(folder / f"{study}.jsonl") if each.dataset == dataset]
         samples.append(compare(pair, records, "test_accuracy"))
     best = max((each for each in samples if each is not None), key=lambda each: each.count, default=None)
     return "" if best is None or best.half is None else f"{best.mean:+.1f} ± {best.half:.1f} ({best.count})"
