@@ -24,6 +24,7 @@ def blend_plain(dataset: str) -> RunConfig:
 
 
 def _plain(config: RunConfig) -> RunConfig:
+    """Return this configuration of ``blend`` without aids; if there are settings searched without aids, those."""
     plain, searched = without_aids(config), EQUAL_BUDGET.get(("blend-plain", config.dataset, False))
     if searched is not None:
         plain = replace(override(without_aids(blend(config.dataset)), searched.settings), tried=searched.tried)
@@ -122,7 +123,7 @@ def _published(config: RunConfig) -> RunConfig:
     """Return ``blend``, a variant of it or ``uniform`` with the settings for the published split."""
     settings = PUBLISHED.get(config.dataset, ())
     if config.recipe == "blend-plain":
-        return replace(_plain(override(blend(config.dataset), settings)), data=config.data)
+        return _plain(override(blend(config.dataset), settings))
     if config.recipe in ("blend", "blend-distilled"):
         return override(config, settings)
     return override(config, [*settings, *UNIFORM], skip_inapplicable=True) if config.recipe == "uniform" else config
