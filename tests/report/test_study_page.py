@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from operator import truediv
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from study_records import a_record
 
+from beltrami.config.parser import departures
 from beltrami.config.recipe.recipes import TRIED
-from beltrami.lab.study.planning import Comparison, missing_cells
-from beltrami.lab.study.record import Record, read_folder
+from beltrami.lab.study.planning import Comparison, missing_cells, plan
+from beltrami.lab.study.record import Record, read_folder, setup_of
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.summary import Sample, tabulate
 from beltrami.report.study_figures import over_datasets, plots
@@ -79,6 +81,19 @@ def test_missing_cells_are_named_with_the_command_that_fills_them(capsys: pytest
     out = capsys.readouterr().out
     assert "missing: gcn on cora: `beltrami study random --methods gcn --datasets cora --device cuda --resume`" in out
     assert "paper-knn" not in out  # rows without any run are on the page alone
+
+
+def test_cells_of_earlier_settings_are_named_with_the_command_that_measures_them_again() -> None:
+    run = plan(STUDIES["steps"], splits=1, inits=1)[0]
+    present = a_record(run.method, study="steps", dataset=run.config.dataset, settings=departures(run.config))
+    present = replace(present, setup=setup_of(run.config))
+    heading = "Measured before the recipe had its present settings:"
+    assert heading not in results_page({"steps": [present]})
+    text = results_page({"steps": [replace(present, setup="0123456789abcdef")]})
+    name, dataset = run.method, run.config.dataset
+    command = f"`beltrami study steps --methods {name} --datasets {dataset} --device cuda --resume`"
+    line = f"- {name} on {dataset}: remove their lines from results/study/steps.jsonl, and run {command}"
+    assert f"{heading}\n\n{line}" in text
 
 
 def test_the_page_has_the_notes_of_the_studies() -> None:

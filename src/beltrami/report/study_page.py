@@ -5,12 +5,12 @@ from functools import reduce
 from pathlib import Path
 
 from beltrami.config.recipe.recipes import TRIED
-from beltrami.lab.study.planning import Study, missing_cells
+from beltrami.lab.study.planning import Study, changed_cells, missing_cells, plan
 from beltrami.lab.study.record import Record, latest
 from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.summary import tabulate
 from beltrami.report.study_figures import Plot, plots
-from beltrami.report.study_terminal import Texts, failures, missing_texts, table_texts
+from beltrami.report.study_terminal import Texts, changed_texts, failures, missing_texts, table_texts
 
 HEAD = """# Results
 
@@ -19,7 +19,8 @@ The tables of the paper, measured again by `beltrami study NAME`, which writes o
 
 - **A cell** has the mean and the standard deviation over n runs, the 95% interval of the mean in brackets (Student's t,
   over splits where there are several, else over seeds), and the figure of the paper.
-- **missing** is a cell without runs; the command that makes them is below the table.
+- **missing** is a cell without runs; the command that makes them is below the table. So are cells that were measured
+  before their recipe had its present settings.
 - **Differences** of two rows are paired: over the splits and seeds that both have. p is that of the paired t-test over
   splits, adjusted by Holm for all differences of the table.
 - **Ranks** are those of the rows on each dataset; the critical difference is Nemenyi's at 5% (Demšar 2006).
@@ -64,9 +65,16 @@ def _section(study: Study, records: Sequence[Record]) -> str:
             parts += [f"{title}, compared run by run", _markdown(table.datasets, comparisons)]
         parts += [f"![{plot.caption}]({FIGURES}/{plot.name}.svg)" for plot in plots(table, records)]
     lines = missing_texts(study, missing)
-    parts += ["Missing, with the commands that fill it:", "\n".join(f"- {line}" for line in lines)] if lines else []
+    parts += ["Missing, with the commands that fill it:", _list(lines)] if lines else []
+    changed = [(method, name) for name, method in changed_cells(plan(study, splits=1, inits=1), latest(records))]
+    lines = changed_texts(study, changed)
+    parts += ["Measured before the recipe had its present settings:", _list(lines)] if lines else []
     parts.append(failures(tables[0]))
     return "\n\n".join(part for part in parts if part)
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _conditions(records: Sequence[Record]) -> str:

@@ -76,15 +76,32 @@ def table_texts(table: Table, missing: Sequence[tuple[str, str]] = ()) -> tuple[
 
 def missing_texts(study: Study, missing: Sequence[tuple[str, str]]) -> list[str]:
     """Return what is missing in a study, and the commands that fill it, one for rows that lack the same datasets."""
-    lacking: dict[str, list[str]] = {}
-    for method, dataset in missing:
-        lacking.setdefault(method, []).append(dataset)
+    return [f"{cells}: `{command}`" for cells, command in _commands(study, missing)]
+
+
+def changed_texts(study: Study, changed: Sequence[tuple[str, str]]) -> list[str]:
+    """Return which cells, method and dataset, were measured before their recipe had its settings, and how to measure
+    them again."""
+    path = f"results/study/{study.name}.jsonl"
+    return [
+        f"{cells}: remove their lines from {path}, and run `{command}`" for cells, command in _commands(study, changed)
+    ]
+
+
+def _commands(study: Study, cells: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the names of cells and the command that measures them, once for rows with the same datasets."""
+    datasets_of: dict[str, list[str]] = {}
+    for method, dataset in cells:
+        datasets_of.setdefault(method, []).append(dataset)
     rows: dict[tuple[str, ...], list[str]] = {}
-    for method, datasets in lacking.items():
+    for method, datasets in datasets_of.items():
         rows.setdefault(tuple(datasets), []).append(method)
     return [
-        f"{', '.join(names)} on {', '.join(datasets)}: `beltrami study {study.name} --methods {','.join(names)} "
-        f"--datasets {','.join(datasets)} --device cuda --resume`"
+        (
+            f"{', '.join(names)} on {', '.join(datasets)}",
+            f"beltrami study {study.name} --methods {','.join(names)} --datasets {','.join(datasets)} --device cuda "
+            "--resume",
+        )
         for datasets, names in rows.items()
     ]
 
