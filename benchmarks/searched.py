@@ -149,7 +149,7 @@ def equal_budget() -> str:
     """Return a row per baseline, dataset and aids: settings compared, and the best by validation."""
     lines = []
     for (name, dataset, aided), (count, settings, best) in chosen().items():
-        words = ", ".join(settings) or "those of the recipe before"
+        words = ", ".join(settings) or "those before the search"
         row = f"{name}+aids" if aided else name
         lines.append((dataset, row, str(count), f"{best:.2f} over {FINAL_RUNS}", words))
     return markdown(("dataset", "row", "configurations", "best", "its settings"), lines)

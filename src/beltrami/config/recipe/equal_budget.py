@@ -62,6 +62,46 @@ EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
             "model.attention_dropout=0.4015",
         ),
     ),
+    ("gat", "coauthor-cs", False): Searched(
+        19,
+        (
+            "model.dropout=0.3977",
+            "model.input_dropout=0.734",
+            "train.optimiser=adamax",
+            "train.lr=0.008601",
+            "train.weight_decay=0.002535",
+            "model.width=32",
+            "model.heads=4",
+            "model.attention_dropout=0.7516",
+        ),
+    ),
+    ("gat", "coauthor-cs", True): Searched(19, ()),
+    ("gat", "computers", False): Searched(
+        21,
+        (
+            "model.dropout=0.5387",
+            "model.input_dropout=0.4002",
+            "train.optimiser=adam",
+            "train.lr=0.0191",
+            "train.weight_decay=0.007882",
+            "model.width=128",
+            "model.heads=4",
+            "model.attention_dropout=0.2316",
+        ),
+    ),
+    ("gat", "computers", True): Searched(
+        21,
+        (
+            "model.dropout=0.5387",
+            "model.input_dropout=0.4002",
+            "train.optimiser=adam",
+            "train.lr=0.0191",
+            "train.weight_decay=0.007882",
+            "model.width=128",
+            "model.heads=4",
+            "model.attention_dropout=0.2316",
+        ),
+    ),
     ("gat", "cora", False): Searched(
         93,
         (
@@ -88,6 +128,32 @@ EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
             "model.attention_dropout=0.3397",
         ),
     ),
+    ("gat", "photo", False): Searched(
+        23,
+        (
+            "model.dropout=0.5387",
+            "model.input_dropout=0.4002",
+            "train.optimiser=adam",
+            "train.lr=0.0191",
+            "train.weight_decay=0.007882",
+            "model.width=128",
+            "model.heads=4",
+            "model.attention_dropout=0.2316",
+        ),
+    ),
+    ("gat", "photo", True): Searched(
+        23,
+        (
+            "model.dropout=0.5387",
+            "model.input_dropout=0.4002",
+            "train.optimiser=adam",
+            "train.lr=0.0191",
+            "train.weight_decay=0.007882",
+            "model.width=128",
+            "model.heads=4",
+            "model.attention_dropout=0.2316",
+        ),
+    ),
     ("gcn", "citeseer", False): Searched(
         235,
         (
@@ -108,6 +174,40 @@ EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
             "train.lr=0.005775",
             "train.weight_decay=0.0576",
             "model.width=32",
+        ),
+    ),
+    ("gcn", "coauthor-cs", False): Searched(
+        19,
+        (
+            "model.dropout=0.3977",
+            "model.input_dropout=0.734",
+            "train.optimiser=adamax",
+            "train.lr=0.008601",
+            "train.weight_decay=0.002535",
+            "model.width=32",
+        ),
+    ),
+    ("gcn", "coauthor-cs", True): Searched(19, ()),
+    ("gcn", "computers", False): Searched(
+        21,
+        (
+            "model.dropout=0.01991",
+            "model.input_dropout=0.08916",
+            "train.optimiser=adamax",
+            "train.lr=0.03225",
+            "train.weight_decay=0.004529",
+            "model.width=64",
+        ),
+    ),
+    ("gcn", "computers", True): Searched(
+        21,
+        (
+            "model.dropout=0.01991",
+            "model.input_dropout=0.08916",
+            "train.optimiser=adamax",
+            "train.lr=0.03225",
+            "train.weight_decay=0.004529",
+            "model.width=64",
         ),
     ),
     ("gcn", "cora", False): Searched(
@@ -132,5 +232,17 @@ EQUAL_BUDGET: Mapping[tuple[str, str, bool], Searched] = {
             "model.width=64",
         ),
     ),
+    ("gcn", "photo", False): Searched(
+        23,
+        (
+            "model.dropout=0.5387",
+            "model.input_dropout=0.4002",
+            "train.optimiser=adam",
+            "train.lr=0.0191",
+            "train.weight_decay=0.007882",
+            "model.width=128",
+        ),
+    ),
+    ("gcn", "photo", True): Searched(23, ()),
 }
 """By baseline, dataset and whether it has all training aids of ``blend``."""
