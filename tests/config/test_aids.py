@@ -7,6 +7,7 @@ import pytest
 from beltrami.config import RECIPES, check_settings, load_recipe, override
 from beltrami.config.parser import departures
 from beltrami.config.recipe.aids import AIDS, ALL, aids_of, read_aids, with_aids
+from beltrami.config.recipe.baseline import baseline
 from beltrami.config.recipe.equal_budget import EQUAL_BUDGET
 from beltrami.config.spec_graph import InputEdgesSpec
 from beltrami.errors import UnknownName
@@ -54,7 +55,13 @@ def test_the_aids_of_blend_are_given_and_taken_again(name: str) -> None:
         assert isinstance(blend.stencil, InputEdgesSpec)
         assert (same.stencil.reweight, same.stencil.add) == (blend.stencil.reweight, blend.stencil.add)
         searched = EQUAL_BUDGET.get((name, dataset, True))
-        assert with_aids(same, blend, ()) == (alone if searched is None else override(alone, searched.settings))
+        assert with_aids(same, blend, ()) == (alone if searched is None else baseline(name, dataset, aided=True))
+
+
+def test_settings_chosen_with_aids_start_from_those_of_the_authors() -> None:
+    assert EQUAL_BUDGET["gcn", "photo", True].settings == ()
+    assert departures(load_recipe("gcn", "photo", aids=ALL))["model.dropout"] == 0.5
+    assert departures(load_recipe("gcn", "photo"))["model.dropout"] == 0.5387
 
 
 def test_some_aids_are_given_by_name() -> None:

@@ -1,6 +1,6 @@
 """All recipes by name, and how many configurations were compared for them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from beltrami.arguments import Seed, checked
 from beltrami.config.parser import override, read_config
 from beltrami.config.recipe.aids import ALL, with_aids, without_aids
 from beltrami.config.recipe.baseline import BASELINE_RECIPES, BASELINES, DATASETS, Recipes, baseline
-from beltrami.config.recipe.blend import PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
+from beltrami.config.recipe.blend import NEIGHBOURS, PUBLISHED, UNIFORM, blend, blend_knn, polyakov, uniform
 from beltrami.config.recipe.equal_budget import EQUAL_BUDGET
 from beltrami.config.recipe.paper import PAPER, paper, paper_knn
 from beltrami.config.spec import RunConfig
@@ -16,6 +16,14 @@ from beltrami.errors import UnknownName
 
 PLANETOID = "planetoid"
 DISTILLED = ("train.distillation.kind=soft-targets", "train.distillation.rounds=4")
+TWO_ROUNDS = "train.distillation.rounds=2"
+DISTILLED_ON: Mapping[str, tuple[str, ...]] = {
+    "coauthor-cs": (TWO_ROUNDS,),
+    "computers": (TWO_ROUNDS,),
+    "photo": (TWO_ROUNDS, *NEIGHBOURS),
+}
+"""Where ``blend-distilled`` departs from ``blend`` with ``DISTILLED``: more rounds gain nothing on these graphs, and
+edges to similar nodes gain on Photo with distillation, but not without."""
 
 
 def blend_plain(dataset: str) -> RunConfig:
@@ -32,8 +40,10 @@ def _plain(config: RunConfig) -> RunConfig:
 
 
 def blend_distilled(dataset: str) -> RunConfig:
-    """Return ``blend`` with distillation: four rounds, each with the predictions of those before as soft targets."""
-    return replace(override(blend(dataset), DISTILLED), recipe="blend-distilled")
+    """Return ``blend`` with distillation: four rounds, or two, each with the predictions of those before as soft
+    targets."""
+    settings = [*DISTILLED, *DISTILLED_ON.get(dataset, ())]
+    return replace(override(blend(dataset), settings), recipe="blend-distilled")
 
 
 BLEND_RECIPES: Recipes = {
@@ -80,15 +90,16 @@ def load_recipe(
     seed: Seed | None = None,
     split_seed: Seed | None = None,
     aids: Sequence[str] | None = None,
+    aids_of: str = "blend",
 ) -> RunConfig:
     """Return the configuration of a recipe, one of ``RECIPES`` or a configuration file (``*.json``), as ``beltrami
     tune`` and every run write it, on one of the datasets that it has settings for.
 
     ``protocol``: of the split; the recipe's own by default. ``planetoid`` is a split of the whole graph. ``seed``: of
     weights and dropout, and of the split unless ``split_seed`` is given; by default the seeds of the file, or 0.
-    ``aids``: the training aids by name, one of ``AIDS``, with the values that ``blend`` has on this dataset, as far as
-    they apply to the model; none for an empty list, the recipe's own by default. A baseline with all aids has the
-    settings that were chosen with them, where there are any (``EQUAL_BUDGET``).
+    ``aids``: the training aids by name, one of ``AIDS``, with the values that ``blend``, or another recipe ``aids_of``,
+    has on this dataset, as far as they apply to the model; none for an empty list, the recipe's own by default. A
+    baseline with all aids has the settings that were chosen with them, where there are any (``EQUAL_BUDGET``).
     """
     if not is_file(name) and name not in RECIPES:
         raise UnknownName("recipe", name, RECIPES)
@@ -105,7 +116,7 @@ def load_recipe(
         data = replace(data, component="all")
         config = config if is_file(name) else _published(config)
     config = replace(config, seed=config.seed if seed is None else seed, data=data)
-    return config if aids is None else with_aids(config, load_recipe("blend", dataset, protocol=data.protocol), aids)
+    return config if aids is None else with_aids(config, load_recipe(aids_of, dataset, protocol=data.protocol), aids)
 
 
 def is_file(name: str) -> bool:

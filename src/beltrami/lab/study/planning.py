@@ -56,13 +56,14 @@ class Method:
     settings: tuple[str, ...] = ()  # changes, as `--set` takes them
     series: str | None = None  # the curve that the method is a point of, if any
     at: float | None = None  # the point's abscissa
-    aids: tuple[str, ...] | None = None  # the training aids, with the values of `blend`; the recipe's own by default
+    aids: tuple[str, ...] | None = None  # the training aids; the recipe's own by default
+    aids_of: str = "blend"  # the recipe whose values the aids have
     splits: int | None = None  # how many splits the row has, if fewer than the study
 
     def load(self, dataset: str, *, protocol: str | None = None, aids: Sequence[str] | None = None) -> RunConfig:
         """Return the configuration of the row, before its settings; ``aids`` replace its own."""
         given = self.aids if aids is None else aids
-        return load_recipe(self.recipe, dataset, protocol=protocol, seed=0, aids=given)
+        return load_recipe(self.recipe, dataset, protocol=protocol, seed=0, aids=given, aids_of=self.aids_of)
 
     def covers(self, dataset: str, protocol: str | None = None) -> bool:
         """Return whether the recipe has settings for the dataset and the row's aids are aids of ``blend`` there. A row
