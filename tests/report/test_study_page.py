@@ -18,7 +18,7 @@ from beltrami.lab.study.studies import STUDIES
 from beltrami.lab.study.summary import Sample, tabulate
 from beltrami.report.study_figures import over_datasets, plots
 from beltrami.report.study_page import figures, results_page, write_page
-from beltrami.report.study_terminal import comparison_text, print_studies, print_tables
+from beltrami.report.study_terminal import comparison_text, missing_texts, print_studies, print_tables
 
 ROOT = Path(__file__).parents[2]
 HEADER = "|  | cora | citeseer | pubmed | coauthor-cs | computers | photo | ogbn-arxiv |"
@@ -73,7 +73,8 @@ def test_missing_cells_are_named_with_the_command_that_fills_them(capsys: pytest
     assert row == "| paper | missing | missing | missing | missing | missing | missing | missing |"
     assert re.search(r"^\| gcn \| missing( \| missing){5} \|  \|$", text, flags=re.MULTILINE)  # no recipe for the last
     command = "`beltrami study random --methods uniform,blend --datasets citeseer,pubmed,coauthor-cs,computers,photo,"
-    assert f"- uniform, blend on citeseer, pubmed, coauthor-cs, computers, photo, ogbn-arxiv: {command}" in text
+    cells = "uniform, blend on citeseer, pubmed, coauthor-cs, computers, photo, ogbn-arxiv"
+    assert f"- {cells} (1,020 runs, 12 cells of unknown duration): {command}" in text
     records = [*some_records(), a_record("gcn", dataset="photo")]
     print_tables(
         tabulate(STUDIES["random"], records), path=Path("r"), missing=missing_cells(STUDIES["random"], records)
@@ -81,6 +82,18 @@ def test_missing_cells_are_named_with_the_command_that_fills_them(capsys: pytest
     out = capsys.readouterr().out
     assert "missing: gcn on cora: `beltrami study random --methods gcn --datasets cora --device cuda --resume`" in out
     assert "paper-knn" not in out  # rows without any run are on the page alone
+
+
+def test_missing_cells_have_an_estimate_of_their_time_from_the_slowest_method_on_the_dataset() -> None:
+    def took(seconds: float, method: str, device: str = "NVIDIA H200") -> Record:
+        record = a_record(method, dataset="cora")
+        return replace(record, result={**(record.result or {}), "train_seconds": seconds, "device": device})
+
+    records = [took(30.0, "uniform"), took(10.0, "blend"), took(3000.0, "gat", device="cpu")]
+    texts = missing_texts(STUDIES["random"], [("gcn", "cora"), ("gcn", "photo")], records)
+    assert [text.partition(":")[0] for text in texts] == [
+        f"gcn on cora, photo (200 runs, about {1.2 * 100 * 30 / 3600:.1f} hours, 1 cell of unknown duration)"
+    ]
 
 
 def test_cells_of_earlier_settings_are_named_with_the_command_that_measures_them_again() -> None:

@@ -19,8 +19,10 @@ The tables of the paper, measured again by `beltrami study NAME`, which writes o
 
 - **A cell** has the mean and the standard deviation over n runs, the 95% interval of the mean in brackets (Student's t,
   over splits where there are several, else over seeds), and the figure of the paper.
-- **missing** is a cell without runs; the command that makes them is below the table. So are cells that were measured
-  before their recipe had its present settings.
+- **missing** is a cell without runs: they need more time on a GPU than there was, and on ogbn-arxiv files that were not
+  at hand. The command is below the table, with the number of runs and the time that they take on an H200, estimated
+  from the slowest method on record. Cells that were measured before their recipe had its present settings are listed
+  there too.
 - **Differences** of two rows are paired: over the splits and seeds that both have. p is that of the paired t-test over
   splits, adjusted by Holm for all differences of the table.
 - **Ranks** are those of the rows on each dataset; the critical difference is Nemenyi's at 5% (Demšar 2006).
@@ -64,7 +66,7 @@ def _section(study: Study, records: Sequence[Record]) -> str:
         if comparisons:
             parts += [f"{title}, compared run by run", _markdown(table.datasets, comparisons)]
         parts += [f"![{plot.caption}]({FIGURES}/{plot.name}.svg)" for plot in plots(table, records)]
-    lines = missing_texts(study, missing)
+    lines = missing_texts(study, missing, records)
     parts += ["Missing, with the commands that fill it:", _list(lines)] if lines else []
     changed = [(method, name) for name, method in changed_cells(plan(study, splits=1, inits=1), latest(records))]
     lines = changed_texts(study, changed)

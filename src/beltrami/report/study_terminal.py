@@ -9,9 +9,10 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from beltrami.config import RunConfig
-from beltrami.lab.study.planning import Comparison, Study
+from beltrami.lab.study.planning import Comparison, PlannedRun, Study, plan
 from beltrami.lab.study.record import Record, latest
 from beltrami.lab.study.summary import Cell, Sample, Table
+from beltrami.lab.study.time_limit import TimeLimit
 from beltrami.lab.tune.search import Search, ranking
 from beltrami.lab.tune.search_space import value_of
 
@@ -74,9 +75,16 @@ def table_texts(table: Table, missing: Sequence[tuple[str, str]] = ()) -> tuple[
     return cells, comparisons
 
 
-def missing_texts(study: Study, missing: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what is missing in a study, and the commands that fill it, one for rows that lack the same datasets."""
-    return [f"{cells}: `{command}`" for cells, command in _commands(study, missing)]
+def missing_texts(
+    study: Study, missing: Sequence[tuple[str, str]], records: Iterable[Record] | None = None
+) -> list[str]:
+    """Return what is missing in a study, and the commands that fill it, one for rows that lack the same datasets; with
+    ``records`` of the study also how many runs they are, and how long they take on a GPU by the times on record."""
+    limit = None if records is None else TimeLimit(1.0, records, device="cuda")
+    return [
+        f"{_cells(*group)}{'' if limit is None else _cost(study, *group, limit)}: {_command(study, *group)}"
+        for group in _same_datasets(missing)
+    ]
 
 
 def changed_texts(study: Study, changed: Sequence[tuple[str, str]]) -> list[str]:
@@ -84,26 +92,42 @@ def changed_texts(study: Study, changed: Sequence[tuple[str, str]]) -> list[str]
     them again."""
     path = f"results/study/{study.name}.jsonl"
     return [
-        f"{cells}: remove their lines from {path}, and run `{command}`" for cells, command in _commands(study, changed)
+        f"{_cells(*group)}: remove their lines from {path}, and run {_command(study, *group)}"
+        for group in _same_datasets(changed)
     ]
 
 
-def _commands(study: Study, cells: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the names of cells and the command that measures them, once for rows with the same datasets."""
+def _same_datasets(cells: Sequence[tuple[str, str]]) -> list[tuple[list[str], list[str]]]:
+    """Return the methods of cells in groups that have the same datasets."""
     datasets_of: dict[str, list[str]] = {}
     for method, dataset in cells:
         datasets_of.setdefault(method, []).append(dataset)
-    rows: dict[tuple[str, ...], list[str]] = {}
+    methods_of: dict[tuple[str, ...], list[str]] = {}
     for method, datasets in datasets_of.items():
-        rows.setdefault(tuple(datasets), []).append(method)
-    return [
-        (
-            f"{', '.join(names)} on {', '.join(datasets)}",
-            f"beltrami study {study.name} --methods {','.join(names)} --datasets {','.join(datasets)} --device cuda "
-            "--resume",
-        )
-        for datasets, names in rows.items()
-    ]
+        methods_of.setdefault(tuple(datasets), []).append(method)
+    return [(methods, list(datasets)) for datasets, methods in methods_of.items()]
+
+
+def _cells(methods: Sequence[str], datasets: Sequence[str]) -> str:
+    return f"{', '.join(methods)} on {', '.join(datasets)}"
+
+
+def _command(study: Study, methods: Sequence[str], datasets: Sequence[str]) -> str:
+    names = f"--methods {','.join(methods)} --datasets {','.join(datasets)}"
+    return f"`beltrami study {study.name} {names} --device cuda --resume`"
+
+
+def _cost(study: Study, methods: Sequence[str], datasets: Sequence[str], limit: TimeLimit) -> str:
+    """Return the number of runs and how many hours they take, less those on datasets without any run on record."""
+    cells: dict[tuple[str, str], list[PlannedRun]] = {}
+    for run in plan(study, datasets=datasets, methods=methods):
+        cells.setdefault(run.group, []).append(run)
+    seconds = [limit.expected(runs) for runs in cells.values()]
+    known = [each for each in seconds if each is not None]
+    left = len(seconds) - len(known)
+    unknown = f", {left} {'cell' if left == 1 else 'cells'} of unknown duration" if left else ""
+    hours = f", about {max(sum(known) / 3600, 0.1):.1f} hours" if known else ""
+    return f" ({sum(map(len, cells.values())):,} runs{hours}{unknown})"
 
 
 def failures(table: Table) -> str:
