@@ -101,11 +101,13 @@ def test_test_labels_change_the_test_accuracy_alone() -> None:
 
 @pytest.mark.slow
 def test_features_are_scaled_as_asked() -> None:
-    raw, rows = (load_problem(digits(f"data.features={scaling}")) for scaling in ("raw", "rows"))
+    raw, rows, unit = (load_problem(digits(f"data.features={scaling}")) for scaling in ("raw", "rows", "unit"))
     assert isinstance(rows.x, torch.Tensor)
+    assert isinstance(unit.x, torch.Tensor)
     assert raw.x is raw.dataset.x
     mean = raw.dataset.x.sum(1).mean()
     assert torch.allclose(rows.x.abs().sum(1), mean.expand(1797), rtol=1e-5)
+    assert torch.allclose(unit.x.abs().sum(1), torch.ones(1797), rtol=1e-5)
 
 
 def test_rows_without_features_stay_without() -> None:

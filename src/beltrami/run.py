@@ -82,7 +82,8 @@ def load_problem(config: RunConfig, *, device: DeviceName = "cpu", progress: Pro
     pos, graph = positions_of(config.position, edges), f"{edges.fingerprint % 2**64:016x}"
     if config.stencil.kind == "file":
         edges = load_stencil(Path(config.stencil.path), edges)
-    x = even_rows(dataset.x) if config.data.features == "rows" else dataset.x
+    scaling = config.data.features
+    x = dataset.x if scaling == "raw" else even_rows(dataset.x, 1.0 if scaling == "unit" else None)
     dataset, inputs = dataset.to(device), sparse_where_it_pays(x).to(device)
     edges = similarity_edges(config.stencil, dataset.x, edges.to(device))
     positions = None if pos is None else sparse_where_it_pays(pos).to(device)

@@ -189,7 +189,8 @@ def undirected(edge_index: Tensor, *, num_nodes: int) -> Tensor:
     return torch.stack((keys // num_nodes, keys % num_nodes))
 
 
-def even_rows(x: Tensor) -> Tensor:
-    """Return rows scaled to the same sum of absolute values, their mean, so that long texts count as short ones."""
+def even_rows(x: Tensor, total: float | None = None) -> Tensor:
+    """Return rows scaled to the same sum of absolute values, so that long texts count as short ones; ``total``: this
+    sum, None for the mean of the rows' own."""
     sums = x.abs().sum(1, keepdim=True)
-    return torch.where(sums > 0, x * (sums.mean() / sums), x)
+    return torch.where(sums > 0, x * ((sums.mean() if total is None else total) / sums), x)
