@@ -1,10 +1,12 @@
 """The experiments of `benchmarks/ideas.py`: each equation against an independent statement."""
 
+import json
 import math
 
 import pytest
 import torch
-from ideas import LabelInputs, LossOfOthers, PowerSeries, by_curvature
+from ideas import PAGE, RESULTS, LabelInputs, LossOfOthers, PowerSeries, by_curvature, table
+from marks import filled
 from torch import Tensor
 
 from beltrami import BLEND, Loops, Source
@@ -76,3 +78,10 @@ def test_labels_that_are_inputs_have_no_loss_and_the_others_twice() -> None:
     torch.testing.assert_close(z.grad, torch.stack((0 * weights, 2 * weights, 2 * weights, weights)))
     psi.eval()
     torch.testing.assert_close(psi(x), psi.psi(x) + nodes[:, None])
+
+
+def test_the_table_of_the_page_equals_that_of_the_results() -> None:
+    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    text = PAGE.read_text()
+    assert "| learned times |" in text
+    assert filled(text, {"ideas": table(rows)}, page=PAGE.name) == text
