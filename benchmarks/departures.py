@@ -1,4 +1,5 @@
-"""Make the table of docs/fairness.md, how recipe `blend` departs from recipe `paper`; ``--write`` puts it there.
+"""Make the tables of docs/fairness.md: the accuracy of recipe `paper` beside the published one, and how recipe `blend`
+departs from it; ``--write`` puts them there.
 
 python benchmarks/departures.py [--write]
 """
@@ -7,14 +8,19 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 from marks import filled, markdown
 
 from beltrami.config import RunConfig, load_recipe, setting_names
 from beltrami.config.recipe.paper import PAPER
+from beltrami.lab.study.paper_tables import PLANETOID, RANDOM
+from beltrami.lab.study.record import latest, read_records
+from beltrami.lab.study.summary import Sample, independent_values
 
-PAGE = Path(__file__).parents[1] / "docs" / "fairness.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "fairness.md"
 LEFT_OUT = ("dataset", "recipe", "seed", "tried", "data.split_seed")
 
 
@@ -34,6 +40,25 @@ def departures(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
+def accuracies(folder: Path = ROOT / "results" / "study") -> str:
+    """A row a dataset, kind of split and recipe of the paper: the published accuracy and ours, with the difference
+    and half of its 95% interval."""
+    rows = []
+    for name, splits, published in (("random", "random", RANDOM), ("planetoid", "published", PLANETOID)):
+        records = latest(read_records(folder / f"{name}.jsonl"))
+        for recipe in ("paper", "paper-knn"):
+            for dataset in PAPER:
+                runs = [each for each in records if (each.dataset, each.method) == (dataset, recipe)]
+                figure, values = published.figure(recipe, dataset), independent_values(runs, "test_accuracy").values()
+                if figure is not None and values:
+                    of_ours = Sample.of(list(values))
+                    spread = f" ± {stdev(values):.1f}" if len(values) > 1 else ""
+                    ours, off = f"{of_ours.mean:.1f}{spread}", f"{of_ours.mean - figure.value:+.1f}"
+                    off += "" if of_ours.half is None else f" ± {of_ours.half:.1f}"
+                    rows.append((dataset, splits, f"`{recipe}`", str(figure), ours, off, str(of_ours.count)))
+    return markdown(("dataset", "splits", "recipe", "published", "measured", "difference", "runs"), rows)
+
+
 def table() -> str:
     """A row a setting, a column a dataset: the paper's value and ours, where they differ."""
     found = {dataset: departures(load_recipe("paper", dataset), load_recipe("blend", dataset)) for dataset in PAPER}
@@ -51,7 +76,8 @@ def _text(value: Any) -> str:
 
 
 if __name__ == "__main__":
+    tables = {"paper": accuracies(), "departures": table()}
     if "--write" in sys.argv[1:]:
-        PAGE.write_text(filled(PAGE.read_text(), {"departures": table()}, page=PAGE.name))
+        PAGE.write_text(filled(PAGE.read_text(), tables, page=PAGE.name))
     else:
-        print(table())
+        print(*tables.values(), sep="\n\n")
