@@ -53,8 +53,7 @@ def aims(folder: Path = RESULTS) -> str:
     """A row a dataset and kind of split: the accuracy to reach, the means of ``blend``, ``blend-distilled`` and the
     average of several flows with their 95% intervals, and whether the last of these that was measured reaches it."""
     averages: dict[tuple[str, str], list[float]] = {}
-    path = folder / "model_average.jsonl"
-    for row in map(json.loads, path.read_text().splitlines() if path.exists() else ()):
+    for row in map(json.loads, (folder / "model_average.jsonl").read_text().splitlines()):
         if not row["held"]:
             name = "planetoid" if row["protocol"] == "planetoid" else "random"
             averages.setdefault((name, row["dataset"]), []).append(row["accuracies"]["average"][1])

@@ -93,7 +93,7 @@ or by one with constant or adaptive steps. Step sizes and tolerances have no def
 
 class DataSpec(Spec):
     """Component of the graph, scaling of the features, and the split. ``rows``: the absolute values of every row have
-    the same sum, the mean of all rows; ``unit``: the sum is 1, as after PyG's ``NormalizeFeatures``."""
+    the same sum, the mean of all rows; ``unit``: the sum is 1; for counts, PyG's ``NormalizeFeatures``."""
 
     component: Literal["largest", "all"] = "largest"
     features: Literal["raw", "rows", "unit"] = "raw"
