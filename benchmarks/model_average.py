@@ -12,7 +12,8 @@ the flows, of the one with the best validation accuracy, and of the average. Spl
 again.
 
 With ``--held`` splits have seeds from 1000 on, half of the validation nodes choose, and accuracies are those on the
-other half. The members and the constants of the average were chosen by these rows.
+other half. The members and the constants of the average were chosen by such rows: a row with ``--subsets`` has the
+accuracies of the averages of all subsets of the flows, those with other settings (``OTHERS``) included.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,21 @@ FLOWS: dict[tuple[str, str], tuple[Flow, ...]] = {
     ),
 }
 """By dataset and protocol. On Photo and PubMed no average was better on validation nodes than ``blend-distilled``."""
+OTHERS: dict[tuple[str, str], tuple[Flow, ...]] = {
+    ("coauthor-cs", "digl"): (
+        Flow("uniform-distilled", "uniform", TWICE),
+        Flow("similarity", "uniform", (*TWICE, *SIMILARITY[:2])),
+    ),
+    ("computers", "digl"): (
+        Flow("source", settings=("flow.source=true",)),
+        Flow("batch-norm", settings=("model.batch_norm=true", "model.dropout=0.4")),
+    ),
+    ("photo", "digl"): (
+        *(BLEND, Flow("blend-knn-distilled", "blend-knn", TWICE), Flow("uniform-distilled", "uniform", TWICE)),
+        *(Flow("cosine", settings=COSINE[:1]), Flow("node-dropout", settings=("model.node_dropout=0.3",))),
+    ),
+}
+"""Further flows that ``--subsets`` compares, by dataset and protocol."""
 
 
 def trained(configs: Sequence[RunConfig], splits: Sequence[Split], device: str) -> list[Tensor | None]:
@@ -92,10 +109,21 @@ def trained(configs: Sequence[RunConfig], splits: Sequence[Split], device: str) 
     ]
 
 
-def measured(dataset: str, protocol: str, seeds: Sequence[int], device: str, *, held: bool) -> list[dict[str, Any]]:
+def averages(logits: dict[str, Tensor], y: Tensor, val: Tensor, nodes: Tensor) -> dict[str, list[float]]:
+    """Return the accuracies of the averages of all subsets of the flows, at ``val``, which chose, and at ``nodes``."""
+    found = {}
+    for names in (each for size in range(2, len(logits) + 1) for each in combinations(logits, size)):
+        average = ModelAverage.fit([logits[name][val] for name in names], y[val])
+        p = average.probabilities([logits[name] for name in names])
+        found["+".join(names)] = [round(100 * accuracy(p[mask], y[mask]), 4) for mask in (val, nodes)]
+    return found
+
+
+def measured(
+    flows: Sequence[Flow], dataset: str, protocol: str, seeds: Sequence[int], device: str, *, held: bool, subsets: bool
+) -> list[dict[str, Any]]:
     """Return a row per split."""
     start = time.perf_counter()
-    flows = FLOWS[dataset, protocol]
     data = load_problem(flows[0].config(dataset, protocol, 0)).dataset
     splits, scored = [], []
     for seed in seeds:
@@ -128,6 +156,7 @@ def measured(dataset: str, protocol: str, seeds: Sequence[int], device: str, *, 
                 "hash": split.hash,
                 "accuracies": scores,  # on the nodes that chose, and on the test nodes or those held out
                 "weights": dict(zip(known, average.weights, strict=True)),
+                **({"subsets": averages(known, y, split.val, nodes)} if subsets else {}),
                 "best": best,
                 "seconds": seconds / len(seeds),
                 "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
@@ -157,13 +186,14 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset", nargs="?", choices=sorted({dataset for dataset, _ in FLOWS}))
+    parser.add_argument("dataset", nargs="?", choices=sorted({dataset for dataset, _ in FLOWS | OTHERS}))
     parser.add_argument("--protocol", default="digl")
     parser.add_argument("--splits", type=int, default=100)
     parser.add_argument("--together", type=int, default=10, help="splits trained as one program")
     parser.add_argument("--part", default="1/1", help="such as 2/3: every third batch of splits, from the second on")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no batch that cannot end by then")
     parser.add_argument("--held", action="store_true", help="score by validation nodes that chose nothing")
+    parser.add_argument("--subsets", action="store_true", help="with --held, average every subset of more flows")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--show", action="store_true", help="print the means of the measured rows")
@@ -172,7 +202,12 @@ def main() -> None:
     if args.show or args.dataset is None:
         show(rows)
         return
+    if args.subsets and not args.held:
+        parser.error("--subsets chooses flows, so it needs --held")
     key = (args.dataset, args.protocol, args.held)
+    flows = FLOWS.get(key[:2], ()) + (OTHERS.get(key[:2], ()) if args.subsets else ())
+    if not flows:
+        parser.error(f"no average is defined on {args.dataset} with the protocol {args.protocol}")
     done = {row["split"] for row in rows if (row["dataset"], row["protocol"], row["held"]) == key}
     first = FIRST_SEED if args.held else 0
     left = [seed for seed in range(first, first + args.splits) if seed not in done]
@@ -183,7 +218,7 @@ def main() -> None:
         start = time.perf_counter()
         if start - begin + longest > args.seconds:
             break
-        found = measured(args.dataset, args.protocol, seeds, args.device, held=args.held)
+        found = measured(flows, args.dataset, args.protocol, seeds, args.device, held=args.held, subsets=args.subsets)
         longest = max(longest, time.perf_counter() - start)
         with args.out.open("a") as file:
             file.write("".join(json.dumps(row) + "\n" for row in found))

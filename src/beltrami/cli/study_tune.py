@@ -10,7 +10,9 @@ from beltrami.cli.study_run import Execution, ray_executor, resumable, run_all, 
 from beltrami.errors import DataError, UnknownName
 
 ALL = "all"
-NAMES = "planetoid, random, aids, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
+NAMES = (
+    "planetoid, component, random, aids, attention, positions, steps, solvers, runtime, rewiring, parameters or time"
+)
 Resume = Annotated[bool, Option("--resume", help="Continue a results file: runs with a result are not repeated.")]
 
 
@@ -45,7 +47,8 @@ def study(
 
     - `all`: the missing runs of every study, with `--hours` as many as the time allows; `--resume` goes on.
     - `aids`: the training aids, taken from ours and given to GCN and GAT, one at a time.
-    - `planetoid`: Table 2. `random`: Table 3. `parameters`: how many there are. `runtime`: the two tables of times.
+    - `planetoid`: Table 2. `component`: Table 2 on the largest component of the graphs. `random`: Table 3.
+    - `parameters`: how many there are. `runtime`: the two tables of times.
     - `attention`: the four diffusivities, frozen and live, against uniform weights.
     - `positions`: with and without, and over their width. `rewiring`: the graph that the flow is on.
     - `steps`: Euler's step size. `solvers`: all of them. `time`: accuracy along the flow.

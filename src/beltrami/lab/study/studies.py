@@ -6,7 +6,17 @@ from types import MappingProxyType
 
 from beltrami.lab.study import paper_tables as paper
 from beltrami.lab.study import work
-from beltrami.lab.study.accuracy_studies import AIDS, OURS, PLAIN, PLANETOID, RANDOM, SOME, accuracy, recipes
+from beltrami.lab.study.accuracy_studies import (
+    AIDS,
+    COMPONENT,
+    OURS,
+    PLAIN,
+    PLANETOID,
+    RANDOM,
+    SOME,
+    accuracy,
+    recipes,
+)
 from beltrami.lab.study.paper_tables import SEVEN, SIX
 from beltrami.lab.study.planning import Comparison, Method, Quantity, Sampling, Study
 
@@ -172,10 +182,23 @@ TIME = Study(
     work=work.FOLLOW,
 )
 
-_ALL = (PLANETOID, RANDOM, AIDS, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING, PARAMETERS, TIME)
+_ALL = (PLANETOID, COMPONENT, RANDOM, AIDS, ATTENTION, POSITIONS, STEPS, SOLVERS, RUNTIME, REWIRING, PARAMETERS, TIME)
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
 """All studies by name."""
-BY_IMPORTANCE = (PARAMETERS, RANDOM, PLANETOID, AIDS, ATTENTION, REWIRING, POSITIONS, STEPS, SOLVERS, TIME, RUNTIME)
+BY_IMPORTANCE = (
+    PARAMETERS,
+    RANDOM,
+    PLANETOID,
+    AIDS,
+    COMPONENT,
+    ATTENTION,
+    REWIRING,
+    POSITIONS,
+    STEPS,
+    SOLVERS,
+    TIME,
+    RUNTIME,
+)
 """All studies, in the order in which ``beltrami study all`` runs them; the first takes seconds."""
 FIRST_ROWS = ("blend-distilled", "paper", "blend-plain", "gcn+aids", "gat+aids", "paper-knn")
 """The rows that are run before the others of their study."""
