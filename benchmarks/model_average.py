@@ -194,6 +194,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no batch that cannot end by then")
     parser.add_argument("--held", action="store_true", help="score by validation nodes that chose nothing")
     parser.add_argument("--subsets", action="store_true", help="with --held, average every subset of more flows")
+    parser.add_argument("--flows", help="names of flows, joined by +; by default those that were chosen")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--show", action="store_true", help="print the means of the measured rows")
@@ -205,7 +206,12 @@ def main() -> None:
     if args.subsets and not args.held:
         parser.error("--subsets chooses flows, so it needs --held")
     key = (args.dataset, args.protocol, args.held)
-    flows = FLOWS.get(key[:2], ()) + (OTHERS.get(key[:2], ()) if args.subsets else ())
+    flows = FLOWS.get(key[:2], ()) + (OTHERS.get(key[:2], ()) if args.subsets or args.flows else ())
+    if args.flows:
+        known = {flow.name: flow for flow in flows}
+        if unknown := set(args.flows.split("+")) - set(known):
+            parser.error(f"unknown flows {sorted(unknown)} on {args.dataset}; there are {sorted(known)}")
+        flows = tuple(known[name] for name in args.flows.split("+"))
     if not flows:
         parser.error(f"no average is defined on {args.dataset} with the protocol {args.protocol}")
     done = {row["split"] for row in rows if (row["dataset"], row["protocol"], row["held"]) == key}
