@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import device_name, read_rows
 from search import FIRST_SEED, fitted, halves
 from torch import Tensor
 
@@ -69,7 +70,7 @@ def measured(problem: Problem, dataset: str, seed: int, members: int, device: st
         "times": statistics.mean(right(each.mean(0)) for each in every),
         "models": right(every[:, CHOSEN].mean(0)),
         "both": right(every.mean((0, 1))),
-        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+        "device": device_name(device),
         "versions": versions(),
     }
 
@@ -81,7 +82,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
-    rows = [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    rows = read_rows(RESULTS)
     done = {row["split"] for row in rows if row["dataset"] == args.dataset}
     problem = load_problem(load_recipe("blend", args.dataset, protocol="digl"), device=args.device)
     for seed in range(FIRST_SEED, FIRST_SEED + args.splits):

@@ -4,7 +4,6 @@ departs from it; ``--write`` puts them there.
 python benchmarks/departures.py [--write]
 """
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from statistics import stdev
 from typing import Any
 
 from marks import filled, markdown
+from rows import read_rows
 
 from beltrami.config import RunConfig, load_recipe, setting_names
 from beltrami.config.recipe.paper import PAPER
@@ -70,7 +70,7 @@ def of_released_splits(
 ) -> list[float]:
     """Return the accuracies of a recipe on the split that the released code draws by default."""
     cell = {"dataset": dataset, "recipe": recipe, "settings": [], "split": 12345}
-    found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    found = read_rows(path)
     return [row["test"] for row in found if cell.items() <= row.items() and "error" not in row]
 
 

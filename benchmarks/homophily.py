@@ -18,6 +18,7 @@ from typing import Any
 import numpy
 import torch
 from marks import filled, markdown
+from rows import read_rows
 
 from beltrami.auto.portfolio import MEMBERS
 from beltrami.config import RunConfig, load_recipe, override
@@ -130,7 +131,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROWS)
     options = parser.parse_args()
     models = [BlockModel(options.nodes, share, options.degree, options.distance) for share in SHARES]
-    rows = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    rows = read_rows(options.out)
     rows = [row for row in rows if any(asdict(model).items() <= row.items() for model in models)]
     for seed in range(options.seeds):
         for model in models:

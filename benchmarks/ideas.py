@@ -30,6 +30,7 @@ from typing import Any
 
 import torch
 from marks import filled, markdown
+from rows import read_rows
 from search import FIRST_SEED, halves
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -228,7 +229,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--write", action="store_true", help="write the table to docs/search.md")
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    rows = read_rows(args.out)
     if args.dataset is None:
         text = table(rows)
         if args.write:

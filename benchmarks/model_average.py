@@ -27,7 +27,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import torch
+from rows import device_name, read_rows
 from search import FIRST_SEED, fitted, halves
 from torch import Tensor
 
@@ -159,15 +159,11 @@ def measured(
                 **({"subsets": averages(known, y, split.val, nodes)} if subsets else {}),
                 "best": best,
                 "seconds": seconds / len(seeds),
-                "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+                "device": device_name(device),
                 "versions": versions(),
             }
         )
     return rows
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
@@ -199,7 +195,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--show", action="store_true", help="print the means of the measured rows")
     args = parser.parse_args()
-    rows = read(args.out)
+    rows = read_rows(args.out)
     if args.show or args.dataset is None:
         show(rows)
         return

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 from statistics import mean, stdev
 from time import perf_counter
-from typing import Any
 
 import pyg_cora
 import torch
+from rows import read_rows
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv
@@ -41,10 +41,6 @@ def sentence() -> str:
     found = {name: [100 * row["test"] for row in read_rows(RESULTS) if row["network"] == name] for name in SETTINGS}
     ours, gat = (f"{mean(values):.2f} ± {stdev(values):.2f}" for values in found.values())
     return f"test accuracy {ours}, GAT {gat} ({len(found['gat'])} seeds each)"
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rows import device_name, read_rows
 from search import fitted
 
 from beltrami.config import RunConfig, load_recipe, override
@@ -70,10 +71,6 @@ def measured(configs: Sequence[RunConfig], problem: Problem, split: Split, devic
     return rows
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """Print the mean accuracy of each dataset, recipe, list of settings and split, over initial weights."""
     groups = defaultdict(list)
@@ -97,7 +94,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--show", action="store_true", help="print the means of the measured rows")
     args = parser.parse_args()
-    rows = read(args.out)
+    rows = read_rows(args.out)
     if args.show or args.dataset is None:
         show(rows)
         return
@@ -119,14 +116,10 @@ def main() -> None:
             longest = max(longest, time.perf_counter() - start)
             for seed, each in zip(seeds, found, strict=True):
                 row = dict(zip(key, (*of_cell, number, seed), strict=True)) | {"hash": split.hash} | each
-                row |= {"seconds": (time.perf_counter() - start) / len(seeds), "device": name_of(args.device)}
+                row |= {"seconds": (time.perf_counter() - start) / len(seeds), "device": device_name(args.device)}
                 with args.out.open("a") as file:
                     file.write(json.dumps(row | {"versions": versions()}) + "\n")
                 print(row["dataset"], number, seed, each, flush=True)
-
-
-def name_of(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import device_name
 from torch import Tensor
 
 from beltrami.config import RunConfig, load_recipe, override
@@ -63,7 +64,7 @@ def measure(line: str, *, device: str, held: bool) -> dict[str, Any]:
         "epoch": statistics.mean(fit.best_epoch for fit, _ in found) if found else None,
         "time": statistics.mean(fit.best.time for fit, _ in found) if found else None,
         "seconds": time.perf_counter() - start,
-        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
+        "device": device_name(device),
         "versions": versions(),
     }
 

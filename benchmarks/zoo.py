@@ -4,13 +4,12 @@ python benchmarks/accuracy.py cora --recipe NAME --protocol planetoid --seeds 3 
 python benchmarks/zoo.py [--write]
 """
 
-import json
 import statistics
 import sys
 from pathlib import Path
-from typing import Any
 
 from marks import filled, markdown
+from rows import read_rows
 
 from beltrami.model.zoo import TABLE, ZooEntry
 
@@ -25,16 +24,11 @@ def table(folder: Path = RESULTS) -> str:
 
 
 def _cells(row: ZooEntry, folder: Path) -> tuple[str, ...]:
-    runs = _runs(folder / f"cora-{row.recipe}.jsonl")
+    runs = read_rows(folder / f"cora-{row.recipe}.jsonl")
     assert all(run["recipe"] == row.recipe and run["split"]["protocol"] == "planetoid" for run in runs)
     words = (row.evolution, f"`{row.diffusivity}`", row.graph, row.discretisation, f"`{row.recipe}`")
     accuracies = (_spread([run[f"{part}_accuracy"] for run in runs]) for part in ("val", "test"))
     return (row.method, *words, *accuracies, str(len(runs)))
-
-
-def _runs(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file; none where it was not measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _spread(values: list[float]) -> str:
