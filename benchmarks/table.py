@@ -26,7 +26,7 @@ AIMS = {
     "random": {"cora": 85.5, "citeseer": 76.5, "pubmed": 81.5, "coauthor-cs": 94.2, "computers": 88.2, "photo": 94.2},
 }
 """Test accuracies to reach with training labels alone, by study and dataset."""
-ENOUGH = 20  # runs; the interval of fewer is so wide that it reaches any aim
+ENOUGH = 20  # runs that a verdict needs: the interval of three is so wide that it reaches most aims
 PLAIN = {name: Comparison("blend-plain", "gcn") for name in ("random", "aids")}
 AIDED = {"random": Comparison("blend", "gcn+aids"), "aids": Comparison("blend", "gcn-all-aids")}
 

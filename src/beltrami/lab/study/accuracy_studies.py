@@ -62,7 +62,7 @@ COMPONENT = Study(
     Sampling("planetoid", 1, 20),
     (accuracy(("blend", "gcn"), ("paper", "gcn"), paper=paper.PLANETOID),),
     note="PubMed is connected. The published sets of nodes are cut to those of the component. Settings were chosen on "
-    "other splits: those of `gat` on Citeseer do not fit this one, where its best epoch is one of the first 12.",
+    "other splits. docs/fairness.md says how the released code draws its split.",
 )
 RANDOM = Study(
     "random",
